@@ -1,0 +1,176 @@
+"""The record of decisions: which method a function chose for which arguments, and what changes it.
+
+Compiled code has decisions baked in. A registration that changes none of those recorded moves
+nothing; one that may change one invalidates. Unsure means that it may. The idea is Dylan's sealed
+domain and Julia's method invalidation.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _jax, _keys, _plum
+from plum_freeze._keys import KeyPart
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from plum_freeze._plum import Method
+
+UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Abstract:
+    """Stands for a JAX array in the record: an array of this dtype and shape."""
+
+    dtype: Any
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """Stands for a value that a decision depends on: it is small and immutable."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision that a function took.
+
+    Attributes:
+        types: The types of the positional arguments, or the hints that `invoke` was given.
+        witnesses: What stands for each argument where the type does not decide; None where the
+            type does, or where nothing can stand for it.
+        implementation: The method; None if there was none; `UNKNOWN` if plum took the decision.
+        invoked: Whether the types are hints, from `Function.invoke`.
+    """
+
+    types: tuple[Any, ...]
+    witnesses: tuple[Any, ...]
+    implementation: Any
+    invoked: bool = False
+
+    def applies(self, method: Method) -> bool | None:
+        """Whether a method applies to the arguments that this decision was about; None if unsure."""
+        signature = method.signature
+        if self.invoked:
+            return bool(_plum.signature(self.types) <= signature)
+        missing = len(self.types) - len(signature.types)
+        if missing < 0 or (missing and not signature.has_varargs):
+            return False
+        hints = signature.expand_varargs(len(self.types))
+        answers = [
+            _matches(cls, witness, hint)
+            for cls, witness, hint in zip(self.types, self.witnesses, hints, strict=True)
+        ]
+        return False if False in answers else None if None in answers else True
+
+    def changes(self, methods: Sequence[Method], new: Sequence[Method]) -> bool:
+        """Whether it may be taken differently once the function has `methods`.
+
+        Args:
+            methods: All methods of the function, `new` among them.
+            new: Those that are new since the decision was taken.
+        """
+        if all(self.applies(method) is False for method in new):
+            return False
+        if self.implementation is UNKNOWN or self.implementation is None:
+            return True
+        applicable = []
+        for method in methods:
+            applies = self.applies(method)
+            if applies is None:
+                return True
+            if applies:
+                applicable.append(method)
+        try:
+            chosen = _plum.choose_among(applicable, self.types)
+        except Exception:  # noqa: BLE001  whatever a hint does when it is compared: we are unsure
+            return True
+        return chosen is None or not is_same_code(chosen.implementation, self.implementation)
+
+    def __str__(self) -> str:
+        kinds = ", ".join(map(_plum.hint_text, self.types))
+        return f"invoke({kinds})" if self.invoked else f"({kinds})"
+
+
+def _matches(cls: Any, witness: Any, hint: Any) -> bool | None:
+    found = _keys.certain(hint, cls)
+    if found is not None or witness is None:
+        return found
+    try:
+        if isinstance(witness, weakref.ref):
+            value = witness()
+            return None if value is None else _plum.matches(value, hint)
+        if isinstance(witness, Value):
+            return _plum.matches(witness.value, hint)
+        return bool(_jax.with_abstract(witness.dtype, witness.shape, lambda x: _plum.matches(x, hint)))
+    except Exception:  # noqa: BLE001  a hint that raises may do so at the call as well: unsure
+        return None
+
+
+def witness(value: Any, part: KeyPart) -> Any:
+    """What stands for an argument in the record, without keeping it alive."""
+    if part & KeyPart.NEVER:
+        return None
+    if part & KeyPart.AVAL:
+        shape_and_dtype = _jax.abstract(value)
+        return None if shape_and_dtype is None else Abstract(*shape_and_dtype)
+    if part & KeyPart.IDENTITY:
+        return weakref.ref(value) if isinstance(value, type) else None
+    if part & KeyPart.VALUE:
+        return Value(value)
+    return None
+
+
+def is_same_code(left: Any, right: Any) -> bool:
+    """Whether two functions are the same, or one is what running the same source again gives.
+
+    That is the same code, defaults and globals, and closures with identical contents.
+    """
+    if left is right:
+        return True
+    if not (isinstance(left, FunctionType) and isinstance(right, FunctionType)):
+        return False
+    return (
+        left.__code__ == right.__code__
+        and left.__code__.co_filename == right.__code__.co_filename
+        and left.__globals__ is right.__globals__
+        and _are_identical(left.__defaults__ or (), right.__defaults__ or ())
+        and _are_identical(
+            [*sorted((left.__kwdefaults__ or {}).items())],
+            [*sorted((right.__kwdefaults__ or {}).items())],
+        )
+        and _are_identical(_contents(left), _contents(right))
+    )
+
+
+def _are_identical(left: Sequence[Any], right: Sequence[Any]) -> bool:
+    if len(left) != len(right):
+        return False
+    return all(
+        _are_identical(a, b)
+        if type(a) is tuple and type(b) is tuple
+        else a is b or (type(a) is type(b) and type(a) in _PLAIN and repr(a) == repr(b))
+        for a, b in zip(left, right, strict=True)
+    )
+
+
+# Equal text is equal type and bits for these, and only for these.
+_PLAIN = (int, float, bool, complex, str, bytes, type(None))
+_EMPTY = object()
+
+
+def _contents(function: FunctionType) -> list[Any]:
+    def content(cell: Any) -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return _EMPTY
+
+    return [content(cell) for cell in function.__closure__ or ()]

@@ -1,0 +1,342 @@
+"""Everything that touches JAX and jaxtyping. No other module imports them.
+
+JAX is imported when it is first needed and the program has it already: a program that never
+imports JAX has no array and no tracer, and every question here is answered without it.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import wrapt
+
+from plum_freeze._errors import FreezeError
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+
+
+def loaded() -> bool:
+    """Whether the program has imported JAX. Until then nothing can be an array."""
+    return "jax.numpy" in sys.modules
+
+
+@functools.cache
+def _tracer_class() -> type:
+    import jax.core
+
+    return jax.core.Tracer
+
+
+@functools.cache
+def _array_class() -> type:
+    import jax
+
+    return jax.Array
+
+
+def is_tracer_class(cls: type) -> bool:
+    """Whether values of this class are tracers: abstract values inside a trace."""
+    return loaded() and issubclass(cls, _tracer_class())
+
+
+def is_array_class(cls: type) -> bool:
+    """Whether values of this class are concrete JAX arrays (also typed PRNG keys)."""
+    # `issubclass` of a concrete class is sound; of a tracer class it says no since JAX 0.8.2.
+    return loaded() and issubclass(cls, _array_class()) and not issubclass(cls, _tracer_class())
+
+
+def aval_key(value: Any) -> Hashable:
+    """What a hint can see of a JAX array or tracer: the kind of aval, dtype and shape.
+
+    The kind tells an array from a `Ref`, whose tracers have the same class.
+    """
+    aval = value.aval
+    return type(aval), aval.dtype, aval.shape
+
+
+def in_jaxtyped_scope() -> bool:
+    """Whether a `jaxtyping.jaxtyped` function is running on this thread.
+
+    Inside one, whether an array matches `Float[Array, "n"]` depends on what `n` is bound to, and
+    the check itself binds it. A decision that is taken there must not be reused.
+    """
+    storage = sys.modules.get("jaxtyping._storage")
+    return storage is not None and bool(storage._has_shape_memo())
+
+
+# -- pytrees -------------------------------------------------------------------------------------
+
+
+@functools.cache
+def _registry() -> Any:
+    from jax.tree_util import default_registry
+
+    return default_registry
+
+
+def one_level(value: Any) -> tuple[Any, Any] | None:
+    """Children and auxiliary data of a registered pytree node; None for a leaf."""
+    return _registry().flatten_one_level(value)  # type: ignore[no-any-return]
+
+
+def rebuilder(value: Any) -> Any:
+    """A function from children to a node that is like `value` but for them."""
+    import jax.tree_util
+
+    _, structure = jax.tree_util.tree_flatten(value, is_leaf=lambda child: child is not value)
+    return structure.unflatten
+
+
+def is_tracer(value: Any) -> bool:
+    """Whether the value is abstract: an argument or an intermediate value of a trace."""
+    return loaded() and isinstance(value, _tracer_class())
+
+
+def is_array(value: Any) -> bool:
+    """Whether the value is a JAX array, concrete or traced."""
+    return loaded() and isinstance(value, _array_class())
+
+
+def tracing() -> bool:
+    """Whether this thread is inside a trace, also where no argument is a tracer."""
+    if not loaded():
+        return False
+    from jax._src import core
+
+    return not core.trace_ctx.is_top_level()
+
+
+# -- jit -----------------------------------------------------------------------------------------
+
+
+def jit(function: Any) -> Any:
+    """`jax.jit`, for a function of arrays only."""
+    import jax
+
+    return jax.jit(function)
+
+
+def is_jitted(function: Any) -> bool:
+    """Whether something has jitted this function already, recognised by its structure."""
+    return hasattr(function, "clear_cache") and hasattr(function, "lower")
+
+
+# -- the epoch -----------------------------------------------------------------------------------
+
+# JAX keeps the entries of superseded epochs and scans them: after 500 moves a hot call takes 170 us
+# in place of 9. Clearing costs nothing more at a move, since everything is compiled again anyway.
+MOVES_BETWEEN_CLEARING = 16
+
+
+class Epoch:
+    """A number that is part of the key of every trace, lowering and compilation cache of JAX.
+
+    Moving it makes every jitted function trace again at its next call, in every thread. It is made
+    when JAX is imported, and what had been compiled before that is compiled again once.
+    `jax.make_user_context` is public since JAX 0.7.2.
+    """
+
+    def __init__(self) -> None:
+        self._context: Any = None
+        self._lock = threading.Lock()
+        self.moves = 0
+
+    def start(self) -> bool:
+        """Become part of the keys, if JAX is there; otherwise when it is imported.
+
+        Says whether that was now. Nothing that was compiled before is ever used again then.
+        """
+        if _started.is_set():
+            return False
+        _started.set()
+        wrapt.register_post_import_hook(self._make, "jax")
+        return True
+
+    def _make(self, jax: Any) -> None:
+        with self._lock:
+            if self._context is None:
+                if not hasattr(jax, "make_user_context"):
+                    raise FreezeError(TOO_OLD.format(version=jax.__version__))
+                self._context = jax.make_user_context(0)
+
+    def move(self) -> None:
+        """Have every jitted function trace again at its next call."""
+        if self._context is None:
+            return  # without JAX nothing is compiled, and what JAX compiles later is new
+        with self._lock:
+            self.moves += 1
+            moves = self.moves
+            self._context.set_global(moves)
+        if moves % MOVES_BETWEEN_CLEARING == 0:
+            sys.modules["jax"].clear_caches()
+
+
+TOO_OLD = """\
+plum_freeze needs JAX 0.7.2 or later, and this is JAX {version}.
+What to do: pip install --upgrade 'jax>=0.7.2'. (Before 0.7.2 JAX has no `jax.make_user_context`, so a late
+registration could not reach the functions that were compiled before it.)"""
+
+_started = threading.Event()
+epoch = Epoch()
+
+
+def trace_of(tracers: list[Any]) -> Any:
+    """A weak reference to the trace that these tracers belong to; dead once nobody keeps one."""
+    return weakref.ref(tracers[0]._trace)
+
+
+def is_branching(error: BaseException) -> bool:
+    """Whether JAX raised it because Python asked for the value of a tracer."""
+    import jax
+
+    return isinstance(error, jax.errors.ConcretizationTypeError)
+
+
+class InOrder:
+    """A dict in a result, in the order of its keys. JAX sorts the keys of a dict.
+
+    It is unflattened into a plain dict, so that nobody ever sees one.
+    """
+
+    def __init__(self, items: dict[Any, Any]) -> None:
+        self.items = items
+
+
+@functools.cache
+def register_in_order() -> None:
+    """Make `InOrder` a pytree node; once JAX is there."""
+    import jax.tree_util
+
+    jax.tree_util.register_pytree_node(
+        InOrder,
+        lambda node: (tuple(node.items.values()), tuple(node.items)),
+        lambda keys, values: dict(zip(keys, values, strict=True)),
+    )
+
+
+# -- what hints on arrays look at ----------------------------------------------------------------
+
+
+class ArrayHint(NamedTuple):
+    """What a jaxtyping hint such as `Float[Array, "n 3"]` asks of a value."""
+
+    array_type: Any
+    transparent: bool  # `make_transparent` was called on it: it takes everything
+    anything: bool  # any dtype and any shape
+    names_axes: bool  # it compares with what a `jaxtyped` scope has bound, and binds
+    computes: bool  # an axis is an expression or depends on a tree path: evaluated, and can raise
+
+
+def array_hint(hint: Any) -> ArrayHint | None:
+    """Take a jaxtyping array hint apart; None for any other hint."""
+    module: Any = sys.modules.get("jaxtyping._array_types")
+    if module is None or not issubclass(type(hint), module._MetaAbstractArray):
+        return None
+    if hint is module.AbstractArray:
+        return None
+    named = [
+        dim
+        for dim in hint.dims
+        if isinstance(dim, (module._NamedDim, module._NamedVariadicDim)) and not dim.treepath
+    ]
+    anonymous = [
+        dim
+        for dim in hint.dims
+        if dim is module._anonymous_dim or dim is module._anonymous_variadic_dim
+    ]
+    fixed = [dim for dim in hint.dims if isinstance(dim, module._FixedDim)]
+    return ArrayHint(
+        array_type=hint.array_type,
+        transparent=bool(hint._skip_instancecheck),
+        anything=hint.dtypes is module._any_dtype
+        and list(hint.dims) == [module._anonymous_variadic_dim],
+        names_axes=bool(named),
+        computes=len(named) + len(anonymous) + len(fixed) != len(hint.dims),
+    )
+
+
+def is_pytree_hint(hint: Any) -> bool:
+    """Whether it is jaxtyping's `PyTree` or `PyTree[...]`."""
+    module: Any = sys.modules.get("jaxtyping._pytree_type")
+    return module is not None and issubclass(type(hint), module._MetaPyTree)
+
+
+def is_aval_hint(hint: Any) -> bool:
+    """Whether it is `jax.Array` or `jax.Ref`, whose metaclass looks at the aval of a tracer."""
+    if not loaded():
+        return False
+    import jax
+
+    return hint is jax.Array or hint is getattr(jax, "Ref", None)
+
+
+def asks_its_aval(cls: type) -> bool:
+    """Whether `isinstance(tracer, jax.Array)` looks at the tracer's aval and at nothing else."""
+    ask = "_is_traced_array"  # the metaclass of `jax.Array` calls it, and a subclass can override it
+    return getattr(cls, ask, None) is getattr(_tracer_class(), ask, None)
+
+
+def interned_aval_class() -> type | None:
+    """`ShapedArray` where JAX makes one object for all equal ones, so that `is` compares them.
+
+    An older `ShapedArray` compares dtypes with `==`, which takes `longlong` for `int64`, and
+    jaxtyping tells them apart.
+    """
+    import jax.core
+
+    shaped: type = jax.core.ShapedArray
+    return shaped if shaped.__eq__ is object.__eq__ else None
+
+
+def jaxtyping_state() -> tuple[Any, Any] | None:
+    """The two thread-locals on which jaxtyping's checks depend; None before jaxtyping is imported.
+
+    `memo_stack` of the first is not empty inside a `jaxtyped` function. `value` of the second is
+    true while `PyTree[...]` flattens a tree: every array then matches every jaxtyping hint.
+    """
+    module: Any = sys.modules.get("jaxtyping._storage")
+    return None if module is None else (module._shape_storage, module._treeflatten_storage)
+
+
+def close(left: Any, right: Any) -> bool:
+    """Whether two arrays of one dtype are equal: exactly for integers, but for rounding for floats."""
+    import jax.numpy as jnp
+
+    if jnp.issubdtype(left.dtype, jax_inexact()):
+        epsilon = float(jnp.finfo(left.dtype).eps)
+        return bool(jnp.allclose(left, right, rtol=64 * epsilon, atol=64 * epsilon, equal_nan=True))
+    return bool((left == right).all())
+
+
+def jax_inexact() -> Any:
+    """The floats and complex numbers."""
+    import jax.numpy as jnp
+
+    return jnp.inexact
+
+
+def abstract(value: Any) -> tuple[Any, tuple[int, ...]] | None:
+    """Dtype and shape of an array or of a tracer of one; None for what is no array (a `Ref`)."""
+    from jax.core import ShapedArray
+
+    aval = value.aval
+    return (aval.dtype, aval.shape) if type(aval) is ShapedArray else None
+
+
+def with_abstract(dtype: Any, shape: tuple[int, ...], ask: Any) -> Any:
+    """What `ask` says of a tracer of this dtype and shape. Starts no backend and compiles nothing."""
+    import jax
+
+    answer = []
+
+    def trace(x: Any) -> Any:
+        answer.append(ask(x))
+        return x
+
+    jax.eval_shape(trace, jax.ShapeDtypeStruct(shape, dtype))
+    return answer[0]

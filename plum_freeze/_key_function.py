@@ -1,0 +1,185 @@
+"""Functions from arguments to keys, written for speed: they run at every call.
+
+A key function is compiled from an expression for each argument, because a closure over a list of
+small functions costs 60 ns for each of them, and the whole key of an array costs 150.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import struct
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+from plum_freeze import _jax
+from plum_freeze._key_parts import KeyPart, joined
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+
+class _Uncached:
+    def __repr__(self) -> str:
+        return "UNCACHED"
+
+
+UNCACHED: Final = _Uncached()
+"""Returned by a key function in place of a key: this one call must not be cached."""
+
+_WHOLE = """\
+def key(args):
+    try:
+        {guard}return {parts}
+    except Uncacheable:
+        return UNCACHED
+"""
+# The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they are unset.
+_GUARD = """\
+try:
+            if {state}:
+                return UNCACHED
+        except AttributeError:
+            if first_on_thread():
+                return UNCACHED
+        """
+_EXPRESSIONS = {
+    # An interned aval is compared by identity, and holds no array. With `(dtype, shape)` in its
+    # place key and look-up take 320 ns, not 190. Weak types cost a second entry.
+    KeyPart.AVAL: "aval if type(aval := args[{i}].aval) is interned else aval_parts(aval)",
+    KeyPart.ARRAY: (
+        "(dtype.type, array.shape) if type(array := args[{i}]) is ndarray"
+        " and (dtype := array.dtype).kind != 'V' else array_parts(array)"
+    ),
+    KeyPart.IDENTITY: "id(args[{i}])",
+    KeyPart.VALUE: "bits(args[{i}])",
+}
+
+
+def key_function(parts: tuple[KeyPart, ...]) -> Callable[[tuple[Any, ...]], Hashable] | None:
+    """A function from positional arguments to a key; None if there can be no key.
+
+    Keys are to be compared between calls with equal types of arguments only. `UNCACHED` in place
+    of a key says that this one call must not be cached. A key holds no argument alive, except
+    `int`, `str` and `bytes` under `VALUE`; an `id` in it is good as long as `weak_parts` live.
+    """
+    whole = joined(parts)
+    return None if KeyPart.NEVER in whole else _compiled(parts, whole, _jax.jaxtyping_state())
+
+
+@functools.lru_cache(maxsize=1024)  # to compile takes 200 µs, and few functions differ in `parts`
+def _compiled(
+    parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
+) -> Callable[[tuple[Any, ...]], Hashable]:
+    expressions = [
+        f"({expression.format(i=i)})"
+        for i, part in enumerate(parts)
+        for flag, expression in _EXPRESSIONS.items()
+        if flag in part
+    ]
+    names: dict[str, Any] = {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable, "bits": bits}
+    names |= {"array_parts": _array_parts, "aval_parts": _aval_parts}
+    if KeyPart.AVAL in whole:
+        # Without interned avals nothing is of this class, and every aval is taken apart.
+        names["interned"] = _jax.interned_aval_class() or _Uncached
+    if KeyPart.ARRAY in whole:
+        names["ndarray"] = getattr(sys.modules.get("numpy"), "ndarray", _Uncached)
+    state = _state_of_jaxtyping(whole, jaxtyping, names)
+    source = _WHOLE.format(
+        guard=_GUARD.format(state=state) if state else "",
+        parts=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",
+    )
+    exec(source, names)  # noqa: S102  all of it is in this file
+    return names["key"]  # type: ignore[no-any-return]
+
+
+def _state_of_jaxtyping(
+    whole: KeyPart, storage: tuple[Any, Any] | None, names: dict[str, Any]
+) -> str:
+    """The expression that is true where what jaxtyping answers hangs on more than the array."""
+    if storage is None or not whole & (KeyPart.AVAL | KeyPart.ARRAY | KeyPart.SCOPE):
+        return ""
+    scope, flattening = storage
+
+    def first_on_thread() -> bool:
+        # What jaxtyping itself sets when it first pushes a scope, and after it flattened a tree.
+        if not hasattr(scope, "memo_stack"):
+            scope.memo_stack = []
+        if not hasattr(flattening, "value"):
+            flattening.value = False
+        return bool(scope.memo_stack or flattening.value)
+
+    names |= {"scope": scope, "flattening": flattening, "first_on_thread": first_on_thread}
+    in_scope = "scope.memo_stack or " if KeyPart.SCOPE in whole else ""
+    return f"{in_scope}flattening.value"
+
+
+def weak_parts(args: tuple[Any, ...], parts: tuple[KeyPart, ...]) -> tuple[type, ...]:
+    """The classes whose end must drop the entry, because the key names them by `id`."""
+    return tuple(
+        arg
+        for arg, part in zip(args, parts, strict=True)
+        if KeyPart.IDENTITY in part and issubclass(type(arg), type)
+    )
+
+
+class _Uncacheable(Exception):  # noqa: N818  not an error: it ends a key that cannot be
+    pass
+
+
+_EXACT = frozenset({int, bool, str, bytes, type(None)})
+
+
+def bits(value: Any) -> Hashable:
+    """A key that is equal for values of the same type and bits only, at any depth.
+
+    Raises:
+        _Uncacheable: No such key is known for this type.
+    """
+    cls = type(value)
+    if cls in _EXACT:
+        return cls, value
+    if cls is float or cls is complex:
+        return cls, struct.pack("dd", value.real, value.imag)
+    if cls is tuple:
+        return cls, tuple(map(bits, value))
+    if cls is frozenset:
+        return cls, frozenset(map(bits, value))
+    # A member by its name: an `id` could be reused, and the member would keep its class alive.
+    name = getattr(value, "_name_", None) if issubclass(cls, enum.Enum) else None
+    if name is not None and cls.__members__.get(name) is value:
+        return weakref.ref(cls), name
+    raise _Uncacheable
+
+
+def _array_parts(value: Any) -> Hashable:
+    """What jaxtyping reads of an array: the name of the dtype, and the shape.
+
+    `dtype` itself will not do: `longlong` equals `int64`, and an aligned structure equals one that
+    is padded by hand, but the names differ.
+    """
+    numpy = sys.modules.get("numpy")
+    try:
+        dtype, shape = value.dtype, value.shape
+    except Exception as error:  # a property of the user's; plum will meet the same
+        raise _Uncacheable from error
+    if numpy is None or not isinstance(dtype, numpy.dtype) or type(shape) is not tuple:
+        raise _Uncacheable
+    return str(dtype) if dtype.kind == "V" else dtype.type, _checked(shape)
+
+
+def _aval_parts(aval: Any) -> Hashable:
+    """The parts of an aval that is not interned: of a `Ref`, or of a type that a library made."""
+    try:
+        return type(aval), aval.dtype.type, _checked(aval.shape)
+    except AttributeError as error:
+        raise _Uncacheable from error
+
+
+def _checked(shape: Any) -> Hashable:
+    try:
+        hash(shape)
+    except TypeError as error:
+        raise _Uncacheable from error
+    return shape  # type: ignore[no-any-return]

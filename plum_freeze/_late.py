@@ -1,0 +1,313 @@
+"""Late registrations: what they change, what is said, and what is refused.
+
+Every registration in the process comes by `registering`. On a function that is only watched it is
+free; on a sealed one the policy decides. Whatever the policy, decisions that change are
+invalidated, so that no result compiled with them comes back.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _convert, _decisions, _hook, _messages, _origin, _plum, _record, _table
+from plum_freeze._errors import (
+    InvalidationWarning,
+    LateRegistrationError,
+    LateRegistrationWarning,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from plum_freeze._decisions import Decision
+    from plum_freeze._origin import Origin
+    from plum_freeze._plum import Entry, Function, Method
+    from plum_freeze._table import Seal, Table
+
+log = logging.getLogger("plum_freeze")
+
+
+@dataclass(frozen=True, slots=True)
+class Late:
+    """One late registration on a sealed function, before or after it happened."""
+
+    function: Function
+    entries: tuple[Entry, ...]
+    origin: Origin
+    seal: Seal
+    changes: tuple[str, ...]
+
+
+class _PerThread(threading.local):
+    def __init__(self) -> None:
+        # what the modules that this thread executes have registered late, by module
+        self.collected: dict[str, list[Late]] = {}
+
+
+_per_thread = _PerThread()
+# Set by the first `install` or `freeze`. Before, registrations pass by and leave nothing.
+watching = threading.Event()
+# Registrations with annotations that cannot be resolved yet, by the module that is executing.
+_deferred: dict[str, list[tuple[Table, list[Entry]]]] = {}
+
+
+def registering(
+    function: Function | None, entries: list[Entry], proceed: Callable[[], Any]
+) -> Any:
+    """Around each registration: see `_plum.watch`.
+
+    Raises:
+        LateRegistrationError: The function is frozen with `on_late="raise"`.
+        LateRegistrationWarning: The same with "warn", where warnings are errors.
+    """
+    __tracebackhide__ = True
+    origin = _origin.find(entries[0].implementation if entries else None)
+    table = None if function is None else _table.table_of(function)
+    if table is None or function is None:
+        return _new(function, entries, proceed, origin)
+    if not _matters(function, table):
+        result = proceed()
+        table.known.update(entry.key for entry in entries)
+        table.generation = object()
+        _note(function, entries, origin, "import" if origin.executing else "call")
+        return result
+    is_known = _is_known(function, entries)
+    late = None if is_known else _late(function, table, entries, origin)
+    collected = late is not None and _apply_policy(late)
+    result = proceed()
+    table.known.update(entry.key for entry in entries)
+    if not is_known:
+        _landed(function, table, entries)
+    _note(function, entries, origin, "late" if table.seal else "call")
+    if late is not None and collected:
+        _per_thread.collected.setdefault(origin.module, []).append(late)
+    return result
+
+
+def _matters(function: Function, table: Table) -> bool:
+    """Whether a registration can be late or change anything. At most imports it cannot."""
+    return table.seal is not None or bool(table.decisions) or table.blind
+
+
+def _note(function: Function, entries: list[Entry], origin: Origin, phase: str) -> None:
+    for entry in entries:
+        _record.add(function, entry, origin, phase)
+
+
+def _new(
+    function: Function | None, entries: list[Entry], proceed: Callable[[], Any], origin: Origin
+) -> Any:
+    """A registration on a function that is new to us: it is watched from now on."""
+    result = proceed()
+    function = function or (result if _plum.is_function(result) else None)
+    if function is not None and watching.is_set():
+        _table.watch(function)
+        _note(function, entries, origin, "import" if origin.executing else "call")
+    return result
+
+
+# -- what it changes -----------------------------------------------------------------------------
+
+
+def _methods_of(function: Function, entries: list[Entry]) -> list[Method] | None:
+    """The methods that registrations will give; None where an annotation is not resolvable yet."""
+    try:
+        found = [m for e in entries for m in _plum.methods_of(e, function.__name__)]
+    except Exception:  # noqa: BLE001  plum will raise it at the next call, to the user
+        return None
+    return [*found, *_swapped(function, found)]
+
+
+def _swapped(function: Function, methods: list[Method]) -> list[Method]:
+    """A promotion rule comes in both orders. The first must not land if the second is refused."""
+    if function is not _plum.rules_of_promotion():
+        return []
+    return [_plum.with_types_swapped(method) for method in methods]
+
+
+def _is_known(function: Function, entries: list[Entry]) -> bool:
+    """Whether the function has these very methods: a cell or a doctest that runs again."""
+    new = _methods_of(function, entries)
+    pending = _methods_of(function, _plum.pending_entries(function))
+    if new is None or pending is None:
+        return False
+    methods = _plum.methods_after(_plum.resolved_methods(function), pending)
+    return all(
+        any(
+            _decisions.is_same_code(old.implementation, each.implementation)
+            and old.signature == each.signature
+            and old.return_type == each.return_type
+            for old in methods
+        )
+        for each in new
+    )
+
+
+def changed_decisions(function: Function, table: Table, entries: list[Entry]) -> list[Decision]:
+    """The recorded decisions that may be taken differently once `entries` are registered."""
+    decisions = list(table.decisions.values())
+    if not decisions:
+        return []
+    new = _methods_of(function, [*_plum.pending_entries(function), *entries])
+    if new is None:
+        return decisions
+    methods = _plum.methods_after(_plum.resolved_methods(function), new)
+    return [decision for decision in decisions if decision.changes(methods, new)]
+
+
+def _landed(function: Function, table: Table, entries: list[Entry]) -> None:
+    """A registration has happened: invalidate what it changes."""
+    # A thread that resolves now and stores later must see that it was overtaken. The record is
+    # read after that, so each decision is either in it or made with the new methods.
+    table.generation = object()
+    if not table.blind and _methods_of(function, entries) is None and _hook.executing():
+        _deferred.setdefault(_hook.executing()[-1], []).append((table, entries))
+        return
+    invalidate_changed(function, table, [])
+
+
+def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -> list[Decision]:
+    """Invalidate the decisions that pending registrations change; say which."""
+    changed = changed_decisions(function, table, entries)
+    if changed or table.blind:
+        log.info("%s: %d decisions change", _plum.name_of(function), len(changed))
+        table.invalidate()
+    if function is _plum.rules_of_conversion():
+        _convert.forget_all()
+    return changed
+
+
+# -- the policies --------------------------------------------------------------------------------
+
+
+def _late(function: Function, table: Table, entries: list[Entry], origin: Origin) -> Late | None:
+    """What is late about a registration; None if the function is free."""
+    seal = table.seal
+    changed = ()
+    if seal is not None or _plum.is_plums_own(function):
+        changed = tuple(
+            f"{function.__name__}{decision}" for decision in changed_decisions(function, table, entries)
+        )
+    if seal is None and _plum.is_plums_own(function) and changed:
+        seal = strictest()  # conversions and promotions belong to every frozen function
+    return None if seal is None else Late(function, tuple(entries), origin, seal, changed)
+
+
+strictest: Callable[[], Seal | None] = lambda: None  # noqa: E731  set by _freeze
+
+
+def _apply_policy(late: Late) -> bool:
+    """Refuse, or warn before anything changes. Says whether the warning waits for a module's end.
+
+    Raises:
+        LateRegistrationError: The policy is "raise".
+        LateRegistrationWarning: The policy is "warn", and warnings are errors.
+    """
+    __tracebackhide__ = True
+    policy = late.seal.on_late
+    if policy == "raise":
+        log.info("refused: %s", _messages.first_line(late))
+        raise _messages.refusal(late)
+    if policy == "accept":
+        log.info("%s", _messages.first_line(late))
+        return False
+    if late.origin.executing and late.origin.module in _hook.executing():
+        return True
+    warn([late])
+    return False
+
+
+def warn(found: list[Late]) -> None:
+    """One warning for all of these, at the place of the first."""
+    __tracebackhide__ = True
+    category = LateRegistrationWarning
+    if any(late.changes for late in found):
+        category = InvalidationWarning
+    origin = found[0].origin
+    warnings.warn_explicit(
+        _messages.warning(found), category, origin.file, origin.line, module=origin.module
+    )
+
+
+# -- the ends of modules -------------------------------------------------------------------------
+
+
+class Listener:
+    """What the import hook tells."""
+
+    def started(self, name: str) -> None:
+        """A module's body is about to run."""
+        _per_thread.collected.pop(name, None)
+
+    def ended(self, name: str, module: ModuleType | None, error: BaseException | None) -> None:
+        """Decide what had to wait for the end of the module, and warn once for all of it.
+
+        Raises:
+            LateRegistrationWarning: Where warnings are errors. What the module registered late is
+                taken back before.
+        """
+        __tracebackhide__ = True
+        for table, entries in _deferred.pop(name, []):
+            function = table.function()
+            if function is not None:
+                invalidate_changed(function, table, entries)
+        found = _per_thread.collected.pop(name, [])
+        if not found:
+            return
+        try:
+            warn(found)
+        except LateRegistrationWarning:
+            take_back(found)
+            if error is None:
+                raise
+
+
+LISTENER = Listener()
+
+
+def take_back(found: list[Late]) -> None:
+    """Undo late registrations: the functions have the methods that they had."""
+    for late in found:
+        table = _table.table_of(late.function)
+        _plum.forget_entries(late.function, late.entries)
+        if table is not None:
+            table.invalidate()
+    _record.remove({id(e.implementation) for late in found for e in late.entries})
+
+
+# -- what no patch saw ---------------------------------------------------------------------------
+
+
+def find_unseen(table: Table) -> None:
+    """At a miss: registrations by decorators that are older than the patches.
+
+    Raises:
+        LateRegistrationError: The function is frozen with "raise". They are taken back before.
+    """
+    __tracebackhide__ = True
+    function = table.function()
+    if function is None:
+        return
+    entries = _plum.entries(function)
+    if len(entries) == len(table.known):
+        return
+    unseen = [entry for entry in entries if entry.key not in table.known]
+    table.known.update(entry.key for entry in unseen)
+    if not unseen:
+        return
+    origin = _origin.find(unseen[0].implementation)
+    table.invalidate()  # who knows since when they are there
+    if table.seal is None:
+        return
+    changes = ("any: the registration was not seen when it was made",)
+    late = Late(function, tuple(unseen), origin, table.seal, changes)
+    try:
+        _apply_policy(late)
+    except (LateRegistrationError, LateRegistrationWarning):
+        take_back([late])
+        raise

@@ -1,0 +1,107 @@
+"""The texts about late registrations: which function, which signature, who, what changes, what now."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from plum_freeze import _plum
+from plum_freeze._errors import LateRegistrationError
+
+if TYPE_CHECKING:
+    from plum_freeze._late import Late
+
+MOST_LINES = 12
+
+REFUSED = """\
+{function} was frozen at {frozen_at} with on_late="raise", and {origin} registers
+    {signature}
+on it. The registration was refused; nothing has changed.{changes}
+What to do, one of:
+  - import {module} before freeze();
+  - freeze(..., on_late="warn"), if late methods are rare and what they change may be compiled again;
+  - freeze(..., on_late="accept"), if others are meant to extend {name};
+  - with plum_freeze.thawed({name}): ..., around this registration."""
+
+WARNED = """\
+{count} registered late, on {functions}:
+{methods}{changes}
+Results stay right. What to do, one of:
+  - import {module} before freeze(), then nothing is late;
+  - freeze(..., on_late="accept"), if others are meant to extend the package;
+  - freeze(..., on_late="raise"), to refuse what comes late."""
+
+CHANGED = """
+Decisions already taken that change ({count}): {decisions}.
+{consequence}"""
+
+AGAIN = "What was compiled with them is traced again at its next call."
+WOULD = "What was compiled with them would have to be traced again."
+
+
+def refusal(late: Late) -> LateRegistrationError:
+    """The error for a registration that was refused."""
+    name = _plum.name_of(late.function)
+    signature = "\n    ".join(map(_plum.signature_text, late.entries))
+    where = f"{late.origin.file}:{late.origin.line}"
+    text = REFUSED.format(
+        function=name,
+        name=late.function.__name__,
+        frozen_at=late.seal.where,
+        origin=f"{late.origin.module} ({where})",
+        module=late.origin.module,
+        signature=f"{late.function.__name__}{signature}",
+        changes=_changes(late.changes, WOULD),
+    )
+    return LateRegistrationError(
+        text,
+        function=name,
+        signature=signature,
+        where=where,
+        frozen_at=late.seal.where,
+        changes=late.changes,
+    )
+
+
+def warning(found: list[Late]) -> str:
+    """The text of one warning for all of these."""
+    methods = [
+        f"    {late.function.__name__}{_plum.signature_text(entry)}"
+        f"  at {late.origin.file}:{late.origin.line}"
+        for late in found
+        for entry in late.entries
+    ]
+    functions = {
+        f"{_plum.name_of(late.function)} (frozen at {late.seal.where})": None for late in found
+    }
+    count = f"{len(methods)} method was" if len(methods) == 1 else f"{len(methods)} methods were"
+    return WARNED.format(
+        count=count,
+        functions=_some(list(functions), ", "),
+        methods=_some(methods, "\n"),
+        changes=_changes(tuple(change for late in found for change in late.changes), AGAIN),
+        module=found[0].origin.module,
+    )
+
+
+def first_line(late: Late) -> str:
+    """For the log: who registers what on which function."""
+    return (
+        f"{_plum.name_of(late.function)}{_plum.signature_text(late.entries[0])} late by"
+        f" {late.origin.module} ({late.origin.file}:{late.origin.line}),"
+        f" {len(late.changes)} decisions change"
+    )
+
+
+def _changes(changes: tuple[str, ...], consequence: str) -> str:
+    if not changes:
+        return "\nNo decision taken so far changes: nothing is traced again."
+    unique = list(dict.fromkeys(changes))
+    return CHANGED.format(
+        count=len(unique), decisions=_some(unique, ", "), consequence=consequence
+    )
+
+
+def _some(parts: list[str], separator: str) -> str:
+    more = len(parts) - MOST_LINES
+    shown = parts[:MOST_LINES]
+    return separator.join(shown) + (f"{separator}    and {more} more" if more > 0 else "")

@@ -1,0 +1,108 @@
+"""Who makes a registration: the module, the file and the line, read from the frames.
+
+The top of the import stack does not say it: of the 525 registrations during `import unxt`, 116
+are made while another package's module is executing.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _hook
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import CodeType, FrameType
+
+# Between a registration and who makes it lie frames of these. A compiled plum has none.
+_MACHINERY = frozenset({"beartype", "functools", "plum", "plum_freeze", "wrapt"})
+_SCRIPTS = ("__main__", "__mp_main__")
+_MOST_WRAPPERS = 100  # a chain of `__wrapped__` may be a ring
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Who made a registration, and where.
+
+    `executing` says that the body of `module` is on the stack and has not ended: the registration
+    is made by an import, and not by a function that is called later.
+    """
+
+    module: str
+    file: str
+    line: int
+    executing: bool
+
+
+def find(function: Callable[..., Any] | None) -> Origin:
+    """The origin of a registration of `function` that this call is part of.
+
+    The module is the nearest one whose body is executing. A script, a test or a thread has none;
+    then it is the module whose code makes the call.
+
+    File and line are those of the function's own code, if code of the same file makes the call
+    (for itself or through a helper, as with `quax.register`). Otherwise, and for what is no
+    Python function, they are those of the call.
+    """
+    caller: FrameType | None = sys._getframe(1)
+    while caller is not None and _name(caller).partition(".")[0] in _MACHINERY:
+        caller = caller.f_back
+    # Innermost last, so that it wins where a decorator is written in the same file.
+    codes = {code.co_filename: code for code in _codes(function)}
+    if caller is None:
+        code = next(reversed(codes.values()), None)
+        return Origin("<unknown>", *(_place(code) if code else ("<unknown>", 0)), executing=False)
+
+    place: tuple[str, int] | None = None
+    frame: FrameType | None = caller
+    while frame is not None:
+        code = codes.get(frame.f_code.co_filename)
+        place = place or (code and _place(code))
+        if frame.f_code.co_name == "<module>" and _is_executing(frame, caller, codes):
+            break
+        frame = frame.f_back
+    file, line = place or (caller.f_code.co_filename, caller.f_lineno)
+    return Origin(_name(frame or caller), file, line, executing=frame is not None)
+
+
+def _name(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", "<unknown>"))
+
+
+def _place(code: CodeType) -> tuple[str, int]:
+    return code.co_filename, code.co_firstlineno
+
+
+def _is_executing(body: FrameType, caller: FrameType, codes: dict[str, CodeType]) -> bool:
+    """Whether this frame is the body of a module that has not ended.
+
+    A frame that is called `<module>` may also be an `exec`, a doctest or a notebook's cell.
+    """
+    name = _name(body)
+    if name in _SCRIPTS:
+        # A script's body is on the stack of everything, also of a test that pytest calls: only
+        # what is the script's own comes from it.
+        return _name(caller) == name or body.f_code.co_filename in codes
+    # From the frame's globals and not from `sys.modules`, where a module may have put something
+    # else, and where asking for an attribute may import (PEP 562, lazy modules).
+    spec = body.f_globals.get("__spec__")
+    return getattr(spec, "_initializing", False) or name in _hook.executing()
+
+
+def _codes(function: Any) -> Iterator[CodeType]:
+    """The code of a function and of all that it wraps, outermost first."""
+    for _ in range(_MOST_WRAPPERS):
+        if isinstance(function, FunctionType):
+            yield function.__code__
+        if isinstance(function, functools.partial):
+            function = function.func
+        elif isinstance(function, MethodType):
+            function = function.__func__
+        else:
+            function = getattr(function, "__wrapped__", None)
+        if function is None:
+            return

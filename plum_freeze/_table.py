@@ -1,0 +1,424 @@
+"""The table that takes the place of plum's method cache, for every function that is watched.
+
+Plum looks `tuple(map(type, args))` up in `Function._cache` and calls what it finds. So a function is
+sealed by putting a `dict` subclass there whose values are entries of ours; the function object
+stays what it is. A miss calls `__missing__`, a registration that is resolved calls `clear`.
+
+Two states: *watched* (plum resolves and stores, the table takes note of what was asked) and
+*sealed* (the table resolves, and keeps every decision under a key that is sound).
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _decisions, _jax, _keys, _plum
+from plum_freeze._decisions import UNKNOWN, Decision
+from plum_freeze._jit import Compiled
+from plum_freeze._keys import KeyPart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from plum_freeze._plum import Entry, Function, Method
+
+MOST_DECISIONS = 4096
+"""Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
+
+Types = tuple[type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Seal:
+    """How a function was frozen.
+
+    Attributes:
+        on_late: What happens to late registrations: "warn", "raise" or "accept".
+        jits: Whether a method may be jitted.
+        verify: Whether each newly compiled call is compared with a plain one.
+        where: File and line of the `freeze()`.
+    """
+
+    on_late: str
+    jits: Callable[[Callable[..., Any]], bool]
+    verify: bool
+    where: str
+
+
+class Table(dict[Any, Any]):
+    """The method cache of one function.
+
+    Attributes:
+        seal: How the function is frozen; None while it is only watched.
+        decisions: The record: what was decided, and may be baked into compiled code.
+        blind: Whether decisions were taken that are not in the record.
+        generation: A new object after each change of the methods. What was resolved under an older
+            one is not stored: plum's own race (its pull request 316) ends there.
+        methods: The methods that were called, with how they run.
+        known: The registrations that the patches saw.
+    """
+
+    __slots__ = (
+        "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked", "known",
+        "methods", "parts", "placed", "seal",
+    )  # fmt: skip
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self.function = weakref.ref(function)
+        self.seal: Seal | None = None
+        self.decisions: dict[Hashable, Decision] = {}
+        self.blind = False
+        self.generation = object()
+        self.methods: dict[int, Compiled] = {}
+        self.known = {entry.key for entry in _plum.entries(function)}
+        self.parts: dict[Types, tuple[KeyPart, ...]] = {}
+        self.placed: dict[int, list[tuple[dict[Any, Any], Any, Types]]] = {}
+        self.anchors: dict[Hashable, weakref.ref[type]] = {}
+        self.invoked: dict[Hashable, tuple[Callable[..., Any], Any]] = {}
+
+    # -- what plum calls -------------------------------------------------------------------------
+
+    def __missing__(self, types: Types) -> tuple[Any, Any]:
+        _before_miss(self)
+        if self.seal is None:
+            self.record(types, Decision(types, (None,) * len(types), UNKNOWN))
+            raise KeyError(types)
+        return self.entry(types), Any
+
+    def __setitem__(self, types: Types, value: tuple[Any, Any]) -> None:
+        """Plum stores a decision that it took, while the function is only watched."""
+        if self.seal is None:
+            self.decisions[types] = Decision(types, (None,) * len(types), value[0])
+            super().__setitem__(types, value)
+
+    def clear(self) -> None:
+        """Forget every entry. Plum calls it after it resolved registrations, under its own lock."""
+        self.generation = object()
+        self.parts.clear()
+        self.placed.clear()
+        self.anchors.clear()
+        self.invoked.clear()
+        super().clear()
+
+    # -- sealing ---------------------------------------------------------------------------------
+
+    def change_seal(self, seal: Seal | None) -> None:
+        """Seal the function, or go back to watching it."""
+        self.seal = seal
+        self.methods = {}
+        self.clear()
+
+    def jit_methods(self) -> None:
+        """Another package was frozen: its methods on this function may be jitted from now on."""
+        for compiled in list(self.methods.values()):
+            if not compiled.jits and self.seal is not None:
+                compiled.jits = (
+                    self.seal.jits(compiled.implementation) and compiled.why_never() is None
+                )
+                if compiled.jits:
+                    self.refresh(compiled)
+
+    # -- entries ---------------------------------------------------------------------------------
+
+    def entry(self, types: Types) -> Callable[..., Any]:
+        """What plum calls for arguments of these types, from now on."""
+        generation = self.generation
+        parts = self.parts_of(types)
+        key_of = _keys.key_function(parts)
+        if key_of is not None and not any(parts):
+            return self._first_entry(types, parts)
+        if key_of is None:
+            entry = self._uncached_entry(types, parts)
+        else:
+            entry = self._keyed_entry(types, parts, key_of)
+        super().__setitem__(types, (entry, Any))
+        if generation is not self.generation:
+            self.pop(types, None)
+        return entry
+
+    def parts_of(self, types: Types) -> tuple[KeyPart, ...]:
+        """What a decision for these types depends on."""
+        parts = self.parts.get(types)
+        if parts is None:
+            methods = _plum.resolved_methods(self._function())
+            hints = [
+                (m.signature.types, m.signature.varargs if m.signature.has_varargs else None)
+                for m in methods
+            ]
+            parts = _keys.plan(hints, types)
+            self.parts[types] = parts
+        return parts
+
+    def _first_entry(self, types: Types, parts: tuple[KeyPart, ...]) -> Callable[..., Any]:
+        """The types decide: the first call resolves, and stores the method itself."""
+
+        def first(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            return self.resolve(types, parts, args, self, types)(*args, **kwargs)
+
+        return first
+
+    def _keyed_entry(
+        self, types: Types, parts: tuple[KeyPart, ...], key_of: Callable[..., Any]
+    ) -> Callable[..., Any]:
+        """More than the types decides: dtypes, shapes, values, classes."""
+        runners: dict[Any, Callable[..., Any]] = {}
+        get = runners.get
+
+        def keyed(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            key = key_of(args)
+            runner = get(key)
+            if runner is None:
+                where = None if key is _keys.UNCACHED else runners
+                runner = self.resolve(types, parts, args, where, key)
+            return runner(*args, **kwargs)
+
+        return keyed
+
+    def _uncached_entry(self, types: Types, parts: tuple[KeyPart, ...]) -> Callable[..., Any]:
+        """Nothing that can be kept decides: plum resolves each call, and the method runs jitted."""
+
+        def uncached(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            return self.resolve(types, parts, args, None, None)(*args, **kwargs)
+
+        return uncached
+
+    # -- resolution ------------------------------------------------------------------------------
+
+    def resolve(
+        self,
+        types: Types,
+        parts: tuple[KeyPart, ...],
+        args: tuple[Any, ...],
+        where: dict[Any, Any] | None,
+        key: Any,
+    ) -> Callable[..., Any]:
+        """Have plum choose the method, take note of it, and keep it under `key` in `where`.
+
+        Raises:
+            LookupError: What plum raises where no method applies, or several.
+        """
+        __tracebackhide__ = True
+        generation, function = self.generation, self._function()
+        method = _own_method(function, args)
+        found = None if method is None else method.implementation
+        if where is None:  # other arguments of these types may get another method
+            record_key, witnesses = types, (None,) * len(types)
+        else:
+            record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, parts))
+        self.record(record_key, Decision(types, witnesses, found), generation)
+        if method is None:
+            return self._inherited(function, types, args, where, key, generation)
+        compiled = self.compiled(method)
+        runner = compiled.runner(types)
+        if where is not None and generation is self.generation:
+            self._place(compiled, runner, where, key, types)
+            if generation is not self.generation:
+                where.pop(key, None)
+            self._drop_with_classes(args, parts, where, key)
+        return runner
+
+    def _place(
+        self, compiled: Compiled, runner: Any, where: dict[Any, Any], key: Any, types: Types
+    ) -> None:
+        if len(where) >= MOST_DECISIONS:
+            self.blind = True
+            self.clear()
+            return
+        dict.__setitem__(where, key, (runner, Any) if where is self else runner)
+        self.placed.setdefault(id(compiled), []).append((where, key, types))
+
+    def refresh(self, compiled: Compiled) -> None:
+        """A method runs differently from now on: give its entries the runner that is best now."""
+        for where, key, types in self.placed.get(id(compiled), []):
+            if key in where:
+                runner = compiled.runner(types)
+                dict.__setitem__(where, key, (runner, Any) if where is self else runner)
+
+    def _drop_with_classes(
+        self, args: tuple[Any, ...], parts: tuple[KeyPart, ...], where: dict[Any, Any], key: Any
+    ) -> None:
+        """An entry whose key holds the identity of a class goes when the class goes."""
+        for cls in _keys.weak_parts(args, parts):
+            anchor = (id(where), key, id(cls))
+            self.anchors[anchor] = weakref.ref(cls, lambda _: where.pop(key, None))
+
+    def _inherited(
+        self,
+        function: Function,
+        types: Types,
+        args: tuple[Any, ...],
+        where: dict[Any, Any] | None,
+        key: Any,
+        generation: object,
+    ) -> Callable[..., Any]:
+        """The method of a parent class, for as long as the parents hold what they hold now."""
+        __tracebackhide__ = True
+        implementation, return_type = _plum.choose_any(function, args)
+        convert = Compiled(implementation, return_type, jit=False).plain
+        holding = _plum.parents_holding(function)
+        name = _plum.first_implementation(function).__name__
+
+        def inherited(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True
+            for parent, value in holding:
+                if parent.__dict__.get(name) is not value:
+                    _jax.epoch.move()
+                    self.clear()
+                    return function(*args, **kwargs)
+            return convert(*args, **kwargs)
+
+        if where is not None and generation is self.generation:
+            dict.__setitem__(where, key, (inherited, Any) if where is self else inherited)
+        return inherited
+
+    def compiled(self, method: Method) -> Compiled:
+        """How a method runs; one for good, also when the same source registers it again."""
+        implementation = method.implementation
+        found = self.methods.get(id(implementation))
+        if found is not None and found.implementation is implementation:
+            return found
+        for known in list(self.methods.values()):
+            if known.return_type == method.return_type and _decisions.is_same_code(
+                known.implementation, implementation
+            ):
+                return known
+        seal = self.seal
+        found = Compiled(
+            implementation,
+            method.return_type,
+            jit=seal is not None and seal.jits(implementation),
+            verify=seal is not None and seal.verify,
+        )
+        reference = weakref.ref(found)
+
+        def refresh() -> None:
+            alive = reference()
+            if alive is not None:
+                self.refresh(alive)
+
+        found.refresh = refresh
+        return self.methods.setdefault(id(implementation), found)
+
+    # -- the record ------------------------------------------------------------------------------
+
+    def record(self, key: Hashable, decision: Decision, generation: object = None) -> None:
+        """Take note of a decision, before anything is traced with it."""
+        if key not in self.decisions:
+            if len(self.decisions) >= MOST_DECISIONS:
+                self.decisions.clear()
+                self.blind = True
+            self.decisions[key] = decision
+        if generation is not None and generation is not self.generation and _jax.tracing():
+            # A registration landed in between: the trace that is under way may be half old.
+            _jax.epoch.move()
+
+    def invalidate(self) -> None:
+        """Decisions have changed: whatever was compiled with them is compiled again."""
+        self.decisions.clear()
+        self.blind = False
+        self.clear()
+        function = self.function()
+        for method in _plum.resolved_methods(function) if function is not None else ():
+            # jitted by its author, no matter with what: it may have decisions baked in as well
+            if _jax.is_jitted(method.implementation):
+                method.implementation.clear_cache()
+        _jax.epoch.move()
+
+    def _function(self) -> Function:
+        function = self.function()
+        assert function is not None  # noqa: S101 (it is calling us)
+        return function
+
+
+def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
+    try:
+        return _plum.choose(function, args)
+    except LookupError:
+        return None
+
+
+def _ignore(table: Table) -> None:
+    pass
+
+
+# -- questions that bypass the cache ------------------------------------------------------------
+
+
+def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
+    """The method for these types, from plum's resolver: `Function.invoke` shares plum's cache with
+    calls, but its keys are hints, and `f.invoke(object)(3)` must run the `object` method.
+    """
+    table = table_of(function)
+    if table is None:
+        return _plum.choose_any(function, _plum.signature(types))
+    if _plum.has_pending(function):
+        _plum.resolve_pending(function)
+    key = ("invoke", types)
+    try:
+        known = table.invoked.get(key)
+    except TypeError:  # a hint that cannot be hashed
+        return _plum.choose_any(function, _plum.signature(types))
+    if known is not None:
+        return known
+    _before_miss(table)
+    generation = table.generation
+    target = _plum.signature(types)
+    try:
+        answer = _plum.choose_any(function, target)
+    except LookupError:
+        table.record(key, Decision(types, (), None, invoked=True), generation)
+        raise
+    table.record(key, Decision(types, (), answer[0], invoked=True), generation)
+    # A hint that is no class may mean something else once a promised type is delivered.
+    if all(isinstance(hint, type) for hint in types):
+        table.invoked[key] = answer
+        if generation is not table.generation or len(table.invoked) > MOST_DECISIONS:
+            table.invoked.clear()
+    return answer
+
+
+def asked(function: Function, target: Any) -> None:
+    """Take note that `Function.resolve_method` was asked, as quax does in its traces."""
+    table = table_of(function)
+    if table is None:
+        return
+    if isinstance(target, tuple):
+        types = tuple(map(type, target))
+        table.record(types, Decision(types, (None,) * len(types), UNKNOWN))
+    else:
+        table.blind = True  # a signature with hints of any kind
+
+
+_before_miss: Callable[[Table], None] = _ignore
+
+
+def on_miss(callback: Callable[[Table], None]) -> None:
+    """Have each miss told, so that registrations which no patch saw are found."""
+    global _before_miss  # noqa: PLW0603
+    _before_miss = callback
+
+
+def table_of(function: Function) -> Table | None:
+    """The table of a function that is watched or sealed."""
+    cache = _plum.cache_of(function)
+    return cache if isinstance(cache, Table) else None
+
+
+def watch(function: Function) -> Table:
+    """Put a table in place of plum's cache, if there is none yet.
+
+    What plum decided before is not in the record. Nothing that was compiled before survives the
+    start of the epoch; but a function that is met later may have been called unseen.
+    """
+    table = table_of(function)
+    if table is None:
+        table = Table(function)
+        table.blind = bool(_plum.resolved_methods(function))
+        _plum.set_cache(function, table)
+    return table

@@ -1,0 +1,63 @@
+"""The methods of ours that are being traced on this thread, and what was inlined in each.
+
+A method that is inlined in the trace of another leaves its effects and what it reads in there:
+an effect means that the outer one must run plainly too, and the values that it read are guarded
+in the outer one as well.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Frame:
+    """A method that is being traced."""
+
+    __slots__ = ("changed", "effect")
+
+    def __init__(self) -> None:
+        # why the method cannot be compiled, once something inlined in it has an effect
+        self.effect: str | None = None
+        # one check for each inlined method: have the values that it read changed?
+        self.changed: dict[int, Callable[[], bool]] = {}
+
+    def absorb(self, inner: Frame) -> None:
+        """What was inlined in `inner` is inlined in this one too."""
+        self.effect = self.effect or inner.effect
+        self.changed.update(inner.changed)
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+
+
+_thread = _Thread()
+
+# How many methods are being traced in all threads. A hot call looks only at this list's truth.
+anywhere: list[None] = []
+
+
+def push() -> Frame:
+    """Start to trace a method."""
+    frame = Frame()
+    _thread.frames.append(frame)
+    anywhere.append(None)
+    return frame
+
+
+def pop() -> None:
+    """End it; the method that is being traced around it inherits what was found."""
+    frame = _thread.frames.pop()
+    anywhere.pop()
+    if _thread.frames:
+        _thread.frames[-1].absorb(frame)
+
+
+def current() -> Frame | None:
+    """The innermost method that is being traced on this thread."""
+    return _thread.frames[-1] if _thread.frames else None

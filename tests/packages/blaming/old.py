@@ -1,0 +1,3 @@
+import warnings
+
+warnings.warn("old is old", UserWarning, stacklevel=2)

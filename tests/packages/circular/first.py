@@ -1,0 +1,3 @@
+from . import second
+
+value = second.value + 1

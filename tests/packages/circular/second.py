@@ -1,0 +1,3 @@
+from . import first as first
+
+value = 1

@@ -1,0 +1,1 @@
+"""Finishes before the failure."""

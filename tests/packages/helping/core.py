@@ -1,0 +1,6 @@
+from . import register
+
+
+@register
+def method(x):
+    return x

@@ -1,0 +1,6 @@
+from plum_freeze._origin import find
+
+
+@find
+def method(x):
+    return x

@@ -1,0 +1,1 @@
+"""Modules that put something else in their place."""

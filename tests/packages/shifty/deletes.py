@@ -1,0 +1,3 @@
+import sys
+
+del sys.modules[__name__]

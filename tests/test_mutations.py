@@ -1,0 +1,171 @@
+"""A deliberately broken build is caught by the stateful test: a test of the test.
+
+Each mutation takes one safeguard out of plum_freeze. The stateful test, in the number of steps
+that CI takes anyway, must then find a program in which frozen and plain differ.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import pytest
+from oracle import duel, library, machine
+from plum_freeze import _convert, _decisions, _guard, _jax, _jit, _key_function, _result, _static, _table, _world
+from plum_freeze._keys import KeyPart
+
+BUDGET = 10_000  # half of what CI takes
+SEED = 7
+
+
+def epoch_never_moves(patch):
+    patch.setattr(_jax.Epoch, "move", lambda self: None)
+
+
+def cache_is_not_cleared(patch):
+    def clear(self):
+        self.generation = object()
+
+    patch.setattr(_table.Table, "clear", clear)
+
+
+def registration_changes_no_decision(patch):
+    patch.setattr(_decisions.Decision, "changes", lambda self, methods, new: False)
+
+
+def key_without_dtype(patch):
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.shape")
+
+
+def key_without_shape(patch):
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.dtype")
+
+
+def key_takes_true_for_one(patch):
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.VALUE, "args[{i}]")
+
+
+def key_without_the_class(patch):
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.IDENTITY, "0")
+
+
+def static_one_is_true(patch):
+    for cls in (int, bool, float):
+        patch.setitem(_static._STATIC, cls, lambda value: value)
+
+
+def static_zero_has_no_sign(patch):
+    patch.setitem(_static._STATIC, float, lambda value: (float, value))
+
+
+def pytrees_have_no_auxiliary_data(patch):
+    patch.setattr(_static, "_auxiliary_key", lambda value, auxiliary: None)
+
+
+def virtual_subclasses_are_ignored(patch):
+    patch.setattr(_world, "virtual_subclass", lambda cls: None)
+    patch.setattr(_world, "check_token", lambda: None)
+    patch.setattr(_table, "_before_miss", lambda table: None)
+
+
+def conversions_are_never_forgotten(patch):
+    patch.setattr(_convert.Conversion, "forget", lambda self: None)
+
+
+def failed_lookups_are_remembered(patch):
+    real = _table.Table.resolve
+
+    def resolve(self, types, parts, args, where, key):
+        try:
+            return real(self, types, parts, args, where, key)
+        except LookupError as error:
+            remembered = error
+
+            def fail(*args, **kwargs):
+                raise remembered
+
+            if where is not None:
+                dict.__setitem__(where, key, (fail, object) if where is self else fail)
+            raise
+
+    patch.setattr(_table.Table, "resolve", resolve)
+
+
+def globals_are_read_once(patch):
+    real = _guard.make_guard
+
+    def make_guard(reads, home):
+        made = real(reads, home)
+        return _guard.Guard(made.reads, lambda: False, lambda: False)
+
+    for module in (_guard, *(sys.modules[name] for name in ("plum_freeze._screen", "plum_freeze._reads"))):
+        if hasattr(module, "make_guard"):
+            patch.setattr(module, "make_guard", make_guard)
+
+
+def results_may_be_anything(patch):
+    def checked(result, args, kwargs):
+        return result
+
+    patch.setattr(_result, "checked", checked)
+
+
+def dicts_are_sorted(patch):
+    patch.setattr(_result._Walk, "_dict", lambda self, value, *, inside_node: value)
+
+
+def calls_without_an_array_are_jitted(patch):
+    patch.setattr(_jit._jax, "is_array", lambda value: True)
+
+
+def virtual_or_not_every_entry_of_a_type_is_the_first(patch):
+    patch.setattr(_table.Table, "parts_of", lambda self, types: (KeyPart.TYPE,) * len(types))
+
+
+MUTATIONS = {
+    made.__name__: made
+    for made in (
+        epoch_never_moves,
+        cache_is_not_cleared,
+        registration_changes_no_decision,
+        key_without_dtype,
+        key_without_shape,
+        key_takes_true_for_one,
+        key_without_the_class,
+        static_one_is_true,
+        static_zero_has_no_sign,
+        pytrees_have_no_auxiliary_data,
+        virtual_subclasses_are_ignored,
+        conversions_are_never_forgotten,
+        failed_lookups_are_remembered,
+        globals_are_read_once,
+        results_may_be_anything,
+        dicts_are_sorted,
+        calls_without_an_array_are_jitted,
+        virtual_or_not_every_entry_of_a_type_is_the_first,
+    )
+}
+
+
+@pytest.fixture
+def mutation(request, monkeypatch):
+    """One safeguard less. Key functions that were compiled with it, or without, are forgotten."""
+    _key_function._compiled.cache_clear()
+    MUTATIONS[request.param](monkeypatch)
+    yield request.param
+    monkeypatch.undo()
+    _key_function._compiled.cache_clear()
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, indirect=True)
+def test_a_broken_build_is_caught(mutation, capsys):
+    before = duel.counts["steps"]
+    with pytest.raises(duel.Difference) as caught:
+        machine.attack(library.Real(), BUDGET, SEED, shorten=False)
+    with capsys.disabled():
+        print(f"\noracle: {mutation} is caught after {duel.counts['steps'] - before} steps")
+    assert "wanted" in str(caught.value)
