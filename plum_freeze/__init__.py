@@ -2,6 +2,7 @@
 
 import wrapt as _wrapt
 
+from plum_freeze._cache import Cache as Cache
 from plum_freeze._errors import FreezeError as FreezeError
 from plum_freeze._errors import InvalidationWarning as InvalidationWarning
 from plum_freeze._errors import LateRegistrationError as LateRegistrationError
@@ -17,6 +18,8 @@ from plum_freeze._marks import eager as eager
 from plum_freeze._marks import traced as traced
 from plum_freeze._record import Registration as Registration
 from plum_freeze._report import Report as Report
+from plum_freeze._report import report as report
+from plum_freeze._session import ReplayError as ReplayError
 
 # A decorator object that was made before the patches keeps plum's own way in.
 _wrapt.register_post_import_hook(lambda _: _patch(), "plum")

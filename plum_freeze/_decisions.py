@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import weakref
 from dataclasses import dataclass
+from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -56,7 +57,7 @@ class Decision:
     invoked: bool = False
 
     def applies(self, method: Method) -> bool | None:
-        """Whether a method applies to the arguments that this decision was about; None if unsure."""
+        """Whether a method applies to what this decision was about; None if unsure."""
         signature = method.signature
         if self.invoked:
             return bool(_plum.signature(self.types) <= signature)
@@ -95,8 +96,32 @@ class Decision:
         return chosen is None or not is_same_code(chosen.implementation, self.implementation)
 
     def __str__(self) -> str:
-        kinds = ", ".join(map(_plum.hint_text, self.types))
-        return f"invoke({kinds})" if self.invoked else f"({kinds})"
+        if self.invoked:
+            return f".invoke({', '.join(map(_plum.hint_text, self.types))})"
+        return f"({', '.join(map(_kind, self.types, self.witnesses))})"
+
+    @property
+    def chosen(self) -> str:
+        """The method that was chosen, as `file:line`; or what happened in its place."""
+        if self.implementation is None:
+            return "no method"
+        code = getattr(self.implementation, "__code__", None)
+        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else "plum's choice"
+
+
+def _kind(cls: type, witness: Any) -> str:
+    """An argument in words: `float64[3]`, `traced float64[3]`, `int`, `Literal['a']`."""
+    traced = "traced " if _jax.is_tracer_class(cls) else ""
+    if isinstance(witness, Abstract):
+        return f"{traced}{witness.dtype}[{','.join(map(str, witness.shape))}]"
+    if isinstance(witness, Value):
+        return repr(witness.value)
+    if isinstance(witness, weakref.ref):
+        value = witness()
+        return "a class that is gone" if value is None else f"type[{_plum.hint_text(value)}]"
+    if traced or _jax.is_array_class(cls):
+        return f"{traced}array"
+    return _plum.hint_text(cls)
 
 
 def _matches(cls: Any, witness: Any, hint: Any) -> bool | None:
@@ -109,7 +134,9 @@ def _matches(cls: Any, witness: Any, hint: Any) -> bool | None:
             return None if value is None else _plum.matches(value, hint)
         if isinstance(witness, Value):
             return _plum.matches(witness.value, hint)
-        return bool(_jax.with_abstract(witness.dtype, witness.shape, lambda x: _plum.matches(x, hint)))
+        return bool(
+            _jax.with_abstract(witness.dtype, witness.shape, lambda x: _plum.matches(x, hint))
+        )
     except Exception:  # noqa: BLE001  a hint that raises may do so at the call as well: unsure
         return None
 

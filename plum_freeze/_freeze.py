@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import os
-import sys
-import threading
 import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-import wrapt
-
 from plum_freeze import _hook, _jax, _late, _plum, _record, _report, _table, _targets, _world
 from plum_freeze._errors import FreezeError
-from plum_freeze._origin import Origin
 from plum_freeze._report import Report
 from plum_freeze._table import Seal, Table
 
@@ -71,7 +67,7 @@ def watch_everything() -> bool:
         patch()
         _world.watch()
         _table.on_miss(_before_miss)
-        _late.strictest = strictest
+        _late.latest_seal = latest
         _late.watching.set()
     for function in _plum.functions():
         _table.watch(function)
@@ -111,22 +107,23 @@ def sealed_tables() -> list[Table]:
     return [table for table in _tables() if table.seal is not None]
 
 
-def strictest() -> Seal | None:
-    """The strictest policy in force. Conversions and promotions belong to every frozen function."""
+def latest() -> Seal | None:
+    """The latest seal that is in force: conversions and promotions belong to every frozen function.
+
+    Libraries freeze when they are imported, and the program that imports them has the last word.
+    """
     seals = [table.seal for table in sealed_tables() if table.seal is not None]
-    order = ("raise", "warn", "accept")
-    return min(seals, key=lambda seal: order.index(seal.on_late), default=None)
+    return max(seals, key=lambda seal: seal.order, default=None)
 
 
 # -- freezing ------------------------------------------------------------------------------------
 
 # Packages that were frozen with jit: their methods may be jitted wherever they are registered.
+_order = itertools.count()
 _jitting_packages: dict[str, Callable[[Any], bool]] = {}
 
 
-def freeze(
-    *targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool = False
-) -> Report:
+def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool = False) -> Report:
     """Seal dispatched functions, so that calls go straight to methods that are resolved and jitted.
 
     Results stay those of plain plum, also after late registrations: what those change is compiled
@@ -161,7 +158,9 @@ def freeze(
     _check_policies(functions, on_late, verify, where)
     names = _targets.names(targets) - {"*"}
     packages = {_targets.package_of(name) for name in names}
-    named = {id(f) for t in targets if (f := _plum.function_of(t) if not isinstance(t, str) else None)}
+    named = {
+        id(f) for t in targets if (f := _plum.function_of(t) if not isinstance(t, str) else None)
+    }
     for package in packages:
         _jitting_packages[package] = jits
     everything = "*" in targets
@@ -169,7 +168,8 @@ def freeze(
         table = _table.watch(function)
         if table.seal is None:
             all_methods = everything or id(function) in named
-            seal = Seal(on_late, jits if all_methods else _of_frozen_packages, verify, where)
+            jits_here = jits if all_methods else _of_frozen_packages
+            seal = Seal(on_late, jits_here, verify, where, next(_order))
             try:
                 _seal(table, seal)
             except Exception as error:  # noqa: BLE001  the others are sealed, this one stays plain
@@ -196,8 +196,9 @@ def _seal(table: Table, seal: Seal) -> None:
 
 def _policy(on_late: str) -> str:
     forced = os.environ.get("PLUM_FREEZE_ON_LATE")
-    for value, source in ((on_late, ""), (forced, " (from PLUM_FREEZE_ON_LATE)")):
-        if value is not None and value not in POLICIES:
+    found = {"": on_late} | ({} if forced is None else {" (from PLUM_FREEZE_ON_LATE)": forced})
+    for source, value in found.items():
+        if value not in POLICIES:
             raise FreezeError(WRONG_POLICY.format(value=value, source=source))
     return forced or on_late
 
@@ -257,7 +258,9 @@ def thaw(*targets: Any) -> None:
         return
     functions = _targets.find(targets, "thaw")
     for function in functions:
-        if not is_frozen(function) and any(_plum.function_of(t) is function for t in targets if not isinstance(t, str)):
+        if not is_frozen(function) and any(
+            _plum.function_of(t) is function for t in targets if not isinstance(t, str)
+        ):
             raise FreezeError(NOT_FROZEN.format(function=_plum.name_of(function)))
     for function in functions:
         table = _table.table_of(function)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
-from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 from plum_freeze import _freeze, _hook, _late, _record, _targets
 from plum_freeze._errors import FreezeError
-from plum_freeze._origin import Origin
-from plum_freeze._record import Registration
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+    from plum_freeze._record import Registration
 
 _installed: dict[str, int] = {}
 EVERYTHING = "*"
@@ -37,7 +38,7 @@ class Installation:
                 else:
                     finder.forget(package)
 
-    def __enter__(self) -> Installation:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -99,7 +100,7 @@ def registrations(*targets: Any) -> list[Registration]:
     Args:
         *targets: Packages, modules or functions, as for `freeze`: what was registered on their
             functions, and what their modules registered on others'. Default: the caller's
-            top-level package; from a script, a notebook or the prompt everything.
+            top-level package; from a script, a notebook or the prompt everything but plum's own.
 
     Raises:
         FreezeError: A target is none.
@@ -109,7 +110,7 @@ def registrations(*targets: Any) -> list[Registration]:
     if not targets:
         package = _targets.package_of(_targets.caller()[0])
         if package == _targets.SCRIPT:
-            return _record.all_of()
+            return [r for r in _record.all_of() if _targets.package_of(r.module) != "plum"]
         targets = (package,)
     functions = {id(f) for f in _targets.find(targets, "registrations", may_be_empty=True)}
     packages = _targets.names(targets) if "*" not in targets else set()

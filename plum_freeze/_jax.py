@@ -89,7 +89,7 @@ def rebuilder(value: Any) -> Any:
     import jax.tree_util
 
     _, structure = jax.tree_util.tree_flatten(value, is_leaf=lambda child: child is not value)
-    return structure.unflatten
+    return structure.unflatten  # type: ignore[attr-defined]  # JAX's stub leaves it out
 
 
 def is_tracer(value: Any) -> bool:
@@ -215,7 +215,7 @@ def register_in_order() -> None:
     jax.tree_util.register_pytree_node(
         InOrder,
         lambda node: (tuple(node.items.values()), tuple(node.items)),
-        lambda keys, values: dict(zip(keys, values, strict=True)),
+        lambda keys, values: dict(zip(keys, values, strict=True)),  # type: ignore[arg-type,return-value]
     )
 
 
@@ -277,7 +277,9 @@ def is_aval_hint(hint: Any) -> bool:
 
 def asks_its_aval(cls: type) -> bool:
     """Whether `isinstance(tracer, jax.Array)` looks at the tracer's aval and at nothing else."""
-    ask = "_is_traced_array"  # the metaclass of `jax.Array` calls it, and a subclass can override it
+    ask = (
+        "_is_traced_array"  # the metaclass of `jax.Array` calls it, and a subclass can override it
+    )
     return getattr(cls, ask, None) is getattr(_tracer_class(), ask, None)
 
 
@@ -308,7 +310,7 @@ def close(left: Any, right: Any) -> bool:
     import jax.numpy as jnp
 
     if jnp.issubdtype(left.dtype, jax_inexact()):
-        epsilon = float(jnp.finfo(left.dtype).eps)
+        epsilon = float(jnp.finfo(left.dtype).eps)  # type: ignore[no-untyped-call]
         return bool(jnp.allclose(left, right, rtol=64 * epsilon, atol=64 * epsilon, equal_nan=True))
     return bool((left == right).all())
 
@@ -338,5 +340,54 @@ def with_abstract(dtype: Any, shape: tuple[int, ...], ask: Any) -> Any:
         answer.append(ask(x))
         return x
 
-    jax.eval_shape(trace, jax.ShapeDtypeStruct(shape, dtype))
+    jax.eval_shape(trace, jax.ShapeDtypeStruct(shape, dtype))  # type: ignore[no-untyped-call]
     return answer[0]
+
+
+_SAMPLE_DTYPES = ("float32", "int32", "complex64", "bool", "uint32", "bfloat16", "int8", "uint8")
+
+
+def sample_avals(left: Any, right: Any) -> list[tuple[str, tuple[int, ...]]]:
+    """Some dtypes and shapes that two jaxtyping hints may both take; None stands for any array."""
+    hints = [hint for hint in (left, right) if hint is not None]
+    dtypes = [
+        name
+        for name in _SAMPLE_DTYPES
+        if all(not isinstance(hint.dtypes, tuple) or name in hint.dtypes for hint in hints)
+    ]
+    patterns = [_sizes(hint) for hint in hints]
+    longest = max((len(p) - (... in p) for p in patterns), default=0)
+    shapes = []
+    for rank in (longest, longest + 1):
+        rows = [_expanded(pattern, rank) for pattern in patterns]
+        if all(row is not None for row in rows):
+            columns = zip(*(row for row in rows if row is not None), strict=True)
+            shapes.append(tuple(next((n for n in column if n is not None), 2) for column in columns))
+    return [(dtype, shape) for dtype in dtypes[:2] for shape in shapes]
+
+
+def _sizes(hint: Any) -> list[Any]:
+    """The axes of a jaxtyping hint: a number, None for any, `...` for any number of them."""
+    module: Any = sys.modules["jaxtyping._array_types"]
+    return [
+        dim.size if isinstance(dim, module._FixedDim)
+        else ... if dim is module._anonymous_variadic_dim or isinstance(dim, module._NamedVariadicDim)
+        else None
+        for dim in hint.dims
+    ]  # fmt: skip
+
+
+def _expanded(sizes: list[Any], rank: int) -> list[Any] | None:
+    """The axes for arrays of this rank; None if there are none."""
+    if ... not in sizes:
+        return sizes if len(sizes) == rank else None
+    at, missing = sizes.index(...), rank - (len(sizes) - 1)
+    return None if missing < 0 else [*sizes[:at], *[None] * missing, *sizes[at + 1 :]]
+
+
+def concrete_array_class() -> type:
+    """The class of JAX's arrays, of which `jax.Array` is the abstract face."""
+    from jax._src.array import ArrayImpl
+
+    found: type = ArrayImpl
+    return found

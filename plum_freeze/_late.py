@@ -56,9 +56,7 @@ watching = threading.Event()
 _deferred: dict[str, list[tuple[Table, list[Entry]]]] = {}
 
 
-def registering(
-    function: Function | None, entries: list[Entry], proceed: Callable[[], Any]
-) -> Any:
+def registering(function: Function | None, entries: list[Entry], proceed: Callable[[], Any]) -> Any:
     """Around each registration: see `_plum.watch`.
 
     Raises:
@@ -70,7 +68,7 @@ def registering(
     table = None if function is None else _table.table_of(function)
     if table is None or function is None:
         return _new(function, entries, proceed, origin)
-    if not _matters(function, table):
+    if not _matters(table):
         result = proceed()
         table.known.update(entry.key for entry in entries)
         table.generation = object()
@@ -89,7 +87,7 @@ def registering(
     return result
 
 
-def _matters(function: Function, table: Table) -> bool:
+def _matters(table: Table) -> bool:
     """Whether a registration can be late or change anything. At most imports it cannot."""
     return table.seal is not None or bool(table.decisions) or table.blind
 
@@ -188,17 +186,23 @@ def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -
 def _late(function: Function, table: Table, entries: list[Entry], origin: Origin) -> Late | None:
     """What is late about a registration; None if the function is free."""
     seal = table.seal
-    changed = ()
+    changed: tuple[str, ...] = ()
     if seal is not None or _plum.is_plums_own(function):
         changed = tuple(
-            f"{function.__name__}{decision}" for decision in changed_decisions(function, table, entries)
+            f"{function.__name__}{decision} (was {decision.chosen})"
+            for decision in changed_decisions(function, table, entries)
         )
     if seal is None and _plum.is_plums_own(function) and changed:
-        seal = strictest()  # conversions and promotions belong to every frozen function
+        seal = latest_seal()  # conversions and promotions belong to every frozen function
     return None if seal is None else Late(function, tuple(entries), origin, seal, changed)
 
 
-strictest: Callable[[], Seal | None] = lambda: None  # noqa: E731  set by _freeze
+def _no_seal() -> Seal | None:
+    return None
+
+
+# Set by `_freeze`: the seal that speaks for plum's own functions.
+latest_seal: Callable[[], Seal | None] = _no_seal
 
 
 def _apply_policy(late: Late) -> bool:
@@ -244,7 +248,12 @@ class Listener:
         """A module's body is about to run."""
         _per_thread.collected.pop(name, None)
 
-    def ended(self, name: str, module: ModuleType | None, error: BaseException | None) -> None:
+    def ended(
+        self,
+        name: str,
+        module: ModuleType | None,  # noqa: ARG002
+        error: BaseException | None,
+    ) -> None:
         """Decide what had to wait for the end of the module, and warn once for all of it.
 
         Raises:

@@ -1,4 +1,4 @@
-"""The texts about late registrations: which function, which signature, who, what changes, what now."""
+"""The texts about late registrations: which function and signature, who, what changes, what now."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ REFUSED = """\
     {signature}
 on it. The registration was refused; nothing has changed.{changes}
 What to do, one of:
-  - import {module} before freeze();
-  - freeze(..., on_late="warn"), if late methods are rare and what they change may be compiled again;
+  - {first};
+  - freeze(..., on_late="warn"), if what late methods change may be compiled again;
   - freeze(..., on_late="accept"), if others are meant to extend {name};
   - with plum_freeze.thawed({name}): ..., around this registration."""
 
@@ -26,12 +26,13 @@ WARNED = """\
 {count} registered late, on {functions}:
 {methods}{changes}
 Results stay right. What to do, one of:
-  - import {module} before freeze(), then nothing is late;
+  - {first}, then nothing is late;
   - freeze(..., on_late="accept"), if others are meant to extend the package;
   - freeze(..., on_late="raise"), to refuse what comes late."""
 
 CHANGED = """
-Decisions already taken that change ({count}): {decisions}.
+Decisions already taken that change:
+{decisions}
 {consequence}"""
 
 AGAIN = "What was compiled with them is traced again at its next call."
@@ -48,7 +49,7 @@ def refusal(late: Late) -> LateRegistrationError:
         name=late.function.__name__,
         frozen_at=late.seal.where,
         origin=f"{late.origin.module} ({where})",
-        module=late.origin.module,
+        first=_before(late),
         signature=f"{late.function.__name__}{signature}",
         changes=_changes(late.changes, WOULD),
     )
@@ -79,8 +80,14 @@ def warning(found: list[Late]) -> str:
         functions=_some(list(functions), ", "),
         methods=_some(methods, "\n"),
         changes=_changes(tuple(change for late in found for change in late.changes), AGAIN),
-        module=found[0].origin.module,
+        first=_before(found[0]),
     )
+
+
+def _before(late: Late) -> str:
+    if late.origin.executing and late.origin.module != "__main__":
+        return f"import {late.origin.module} before freeze()"
+    return "register it before freeze()"
 
 
 def first_line(late: Late) -> str:
@@ -96,9 +103,7 @@ def _changes(changes: tuple[str, ...], consequence: str) -> str:
     if not changes:
         return "\nNo decision taken so far changes: nothing is traced again."
     unique = list(dict.fromkeys(changes))
-    return CHANGED.format(
-        count=len(unique), decisions=_some(unique, ", "), consequence=consequence
-    )
+    return CHANGED.format(count=len(unique), decisions=_some(unique, ", "), consequence=consequence)
 
 
 def _some(parts: list[str], separator: str) -> str:

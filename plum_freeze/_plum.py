@@ -101,14 +101,14 @@ def rules_of_conversion() -> Function:
     """The function whose methods are the conversions, `plum.add_conversion_method`."""
     from plum import _promotion
 
-    return _promotion._convert
+    return _promotion._convert  # type: ignore[return-value]  # plum types it as what it wraps
 
 
 def rules_of_promotion() -> Function:
     """The function whose methods are the promotion rules, `plum.add_promotion_rule`."""
     from plum import _promotion
 
-    return _promotion._promotion_rule
+    return _promotion._promotion_rule  # type: ignore[return-value]
 
 
 def convert(value: Any, hint: Any) -> Any:
@@ -128,7 +128,11 @@ def converts_by_identity(cls: type, hint: Any) -> bool:
     if implementation is function._f:
         return True
     rule = next((c.cell_contents for c in implementation.__closure__ or ()), None)
-    return cls is hint and cls in (list, tuple) and getattr(rule, "__module__", "") == "plum._promotion"
+    return (
+        cls is hint
+        and cls in (list, tuple)
+        and getattr(rule, "__module__", "") == "plum._promotion"
+    )
 
 
 # -- the method cache ----------------------------------------------------------------------------
@@ -305,7 +309,9 @@ def with_types_swapped(method: Method) -> Method:
     from plum import Method as PlumMethod
     from plum import Signature as PlumSignature
 
-    swapped = PlumSignature(*reversed(method.signature.types), precedence=method.signature.precedence)
+    swapped = PlumSignature(
+        *reversed(method.signature.types), precedence=method.signature.precedence
+    )
     return PlumMethod(
         method.implementation,
         swapped,
@@ -368,8 +374,7 @@ def signature_text(entry: Entry) -> str:
     annotations = getattr(function, "__annotations__", {})
     names = code.co_varnames[: code.co_argcount]
     parts = [
-        f"{name}: {hint_text(annotations[name])}" if name in annotations else name
-        for name in names
+        f"{name}: {hint_text(annotations[name])}" if name in annotations else name for name in names
     ]
     if code.co_flags & 0x04:  # CO_VARARGS
         name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
@@ -470,9 +475,7 @@ def watch(registering: Registering, asking: Asking, delivered: Callable[[Any], N
         method, precedence = _bind_dispatch(*args, **kwargs)
         if method is None:
             return wrapped(*args, **kwargs)
-        return tell(
-            instance, [Entry(method, None, precedence)], lambda: wrapped(*args, **kwargs)
-        )
+        return tell(instance, [Entry(method, None, precedence)], lambda: wrapped(*args, **kwargs))
 
     def on_register_multiple(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
         found = [Entry(args[0], s, None) for s in kwargs["signatures"]]
@@ -542,7 +545,7 @@ def existing(dispatcher: Any, method: Any) -> Function | None:
     namespace = dispatcher.functions
     if is_in_class(method):
         namespace = dispatcher.classes.get(get_class(method), {})
-    return namespace.get(method.__name__)
+    return namespace.get(method.__name__)  # type: ignore[no-any-return]
 
 
 def invoked(function: Function, method: Callable[..., Any], return_type: Any) -> Any:
@@ -564,9 +567,9 @@ def signature(types: tuple[Any, ...]) -> Signature:
 
 def version() -> str:
     """The version of plum-dispatch."""
-    import plum
+    from importlib.metadata import version as version_of
 
-    return str(plum.__version__)
+    return version_of("plum-dispatch")
 
 
 def unknown_names() -> list[str]:
@@ -614,3 +617,78 @@ def is_parametric_check(function: Any) -> bool:
     It compares `type(x)` with the class, type parameter by type parameter.
     """
     return getattr(function, "__module__", None) == "plum._parametric"
+
+
+# -- for the report ------------------------------------------------------------------------------
+
+
+def method_text(method: Method) -> str:
+    """The signature of a resolved method as people write it: `(x: int, y, *z: Array)`."""
+    code = getattr(method.implementation, "__code__", None)
+    names = code.co_varnames if code is not None else ()
+    count = code.co_argcount if code is not None else 0
+    signature = method.signature
+    hints = [hint_text(hint) for hint in signature.types]
+    parts = [
+        (name if hint == "Any" else f"{name}: {hint}") if (name := names[i] if i < count else "")
+        else hint
+        for i, hint in enumerate(hints)
+    ]  # fmt: skip
+    if signature.has_varargs:
+        star = names[count + code.co_kwonlyargcount] if code is not None and code.co_flags & 4 else ""
+        parts.append(f"*{star}: {hint_text(signature.varargs)}")
+    return "(" + ", ".join(parts) + ")"
+
+
+def contenders(methods: Sequence[Method]) -> list[Method]:
+    """What is left of methods that all apply to a call: one that is chosen, or several.
+
+    These are the rules of `plum._resolver.Resolver.resolve`, after it asked which methods apply:
+    what is strictly more general than another goes, and then the highest precedence decides.
+    """
+    candidates: list[Method] = []
+    for method in methods:
+        if not any(c.signature.is_comparable(method.signature) for c in candidates):
+            candidates.append(method)
+            continue
+        kept = [c for c in candidates if not method.signature < c.signature]
+        if any(method.signature <= c.signature for c in candidates):
+            kept.append(method)
+        candidates = kept
+    highest = max((c.signature.precedence for c in candidates), default=0)
+    first = [c for c in candidates if c.signature.precedence == highest]
+    return first if len(first) == 1 else candidates
+
+
+def is_more_specific(left: Method, right: Method) -> bool:
+    """Whether plum prefers `left` wherever both apply, for the types alone."""
+    return bool(left.signature < right.signature)
+
+
+def expanded(method: Method, count: int) -> tuple[Any, ...] | None:
+    """The hints for a call with this many positional arguments; None if it takes another number."""
+    signature = method.signature
+    missing = count - len(signature.types)
+    if missing < 0 or (missing and not signature.has_varargs):
+        return None
+    return tuple(signature.expand_varargs(count))
+
+
+def least_count(method: Method) -> int:
+    """How many positional arguments a method takes at least."""
+    return len(method.signature.types)
+
+
+def has_varargs(method: Method) -> bool:
+    """Whether a method takes any number of positional arguments."""
+    return bool(method.signature.has_varargs)
+
+
+def has_same_types(left: Method, right: Method) -> bool:
+    """Whether two signatures differ in precedence at most."""
+    return bool(left.signature <= right.signature and right.signature <= left.signature)
+
+
+def takes_all(method: Method, hints: Sequence[Any]) -> bool:
+    """Whether a method applies to every call with values of these hints."""
+    return bool(signature(tuple(hints)) <= method.signature)

@@ -70,7 +70,10 @@ def add(function: Function, entry: Entry, origin: Origin, phase: str) -> None:
     signature = _plum.signature_text(entry)
     key = (id(function), signature, entry.precedence, origin.file, origin.line)
     facts = (signature, entry.precedence, origin.module, origin.file, origin.line, phase)
-    gone: Callable[[Any], None] = lambda _: _rows.pop(key, None)  # noqa: E731
+
+    def gone(_: Any) -> None:
+        _rows.pop(key, None)
+
     method: Callable[[], Any]
     try:
         method = weakref.ref(entry.implementation)

@@ -22,7 +22,7 @@ from plum_freeze._keys import KeyPart
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from plum_freeze._plum import Entry, Function, Method
+    from plum_freeze._plum import Function, Method
 
 MOST_DECISIONS = 4096
 """Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
@@ -39,12 +39,14 @@ class Seal:
         jits: Whether a method may be jitted.
         verify: Whether each newly compiled call is compared with a plain one.
         where: File and line of the `freeze()`.
+        order: Counts up.
     """
 
     on_late: str
     jits: Callable[[Callable[..., Any]], bool]
     verify: bool
     where: str
+    order: int
 
 
 class Table(dict[Any, Any]):
@@ -149,6 +151,11 @@ class Table(dict[Any, Any]):
                 for m in methods
             ]
             parts = _keys.plan(hints, types)
+            # Off the hot path, so that the record says which arrays a trace was about.
+            parts = tuple(
+                part | KeyPart.AVAL if _jax.is_tracer_class(cls) else part
+                for part, cls in zip(parts, types, strict=True)
+            )
             self.parts[types] = parts
         return parts
 
@@ -207,9 +214,9 @@ class Table(dict[Any, Any]):
         generation, function = self.generation, self._function()
         method = _own_method(function, args)
         found = None if method is None else method.implementation
-        if where is None:  # other arguments of these types may get another method
-            record_key, witnesses = types, (None,) * len(types)
-        else:
+        record_key: Hashable = types
+        witnesses: tuple[Any, ...] = (None,) * len(types)
+        if where is not None:  # otherwise other arguments of these types may get another method
             record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, parts))
         self.record(record_key, Decision(types, witnesses, found), generation)
         if method is None:
@@ -326,8 +333,9 @@ class Table(dict[Any, Any]):
         function = self.function()
         for method in _plum.resolved_methods(function) if function is not None else ():
             # jitted by its author, no matter with what: it may have decisions baked in as well
-            if _jax.is_jitted(method.implementation):
-                method.implementation.clear_cache()
+            implementation: Any = method.implementation
+            if _jax.is_jitted(implementation):
+                implementation.clear_cache()
         _jax.epoch.move()
 
     def _function(self) -> Function:
@@ -410,6 +418,10 @@ def table_of(function: Function) -> Table | None:
     return cache if isinstance(cache, Table) else None
 
 
+# The class of new tables. While a `Cache` is active it is one that sees every lookup.
+kind: type[Table] = Table
+
+
 def watch(function: Function) -> Table:
     """Put a table in place of plum's cache, if there is none yet.
 
@@ -418,7 +430,7 @@ def watch(function: Function) -> Table:
     """
     table = table_of(function)
     if table is None:
-        table = Table(function)
+        table = kind(function)
         table.blind = bool(_plum.resolved_methods(function))
         _plum.set_cache(function, table)
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from types import FrameType, ModuleType
 from typing import Any
@@ -13,12 +14,12 @@ SCRIPT = "__main__"
 
 NOT_IMPORTED = """\
 {call}({name!r}): no module of that name has been imported.
-Targets are the names of imported packages or modules, modules, dispatched functions of plum, or "*".
+Targets are names of imported packages or modules, modules, dispatched functions of plum, or "*".
 What to do: import {name} before.{close}"""
 
 NOT_PLUMS = """\
 {call}({value!r}): that is a {kind}, and no dispatched function of plum.
-Targets are the names of imported packages or modules, modules, dispatched functions of plum, or "*".
+Targets are names of imported packages or modules, modules, dispatched functions of plum, or "*".
 What to do: name a function that @dispatch made, or the package that defines it."""
 
 EMPTY = """\
@@ -78,7 +79,8 @@ def names(targets: tuple[Any, ...]) -> set[str]:
     """The packages and modules among the targets, by name; the caller's package without any."""
     if not targets:
         return {package_of(caller()[0])}
-    return {t.__name__ if isinstance(t, ModuleType) else t for t in targets if isinstance(t, (str, ModuleType))}
+    found = (t.__name__ if isinstance(t, ModuleType) else t for t in targets)
+    return {name for name in found if isinstance(name, str)}
 
 
 def _of_one(target: Any, call: str) -> list[Any]:
@@ -103,8 +105,6 @@ def _defined_in(package: str) -> list[Any]:
 
 
 def _hint(name: str) -> str:
-    import difflib
-
     defining = {_plum.module_of(f) for f in _plum.functions() if not _plum.is_plums_own(f)}
     known = {package_of(module) for module in defining} | defining
     close = difflib.get_close_matches(name, known, n=3)

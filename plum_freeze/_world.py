@@ -8,6 +8,7 @@ again; frozen functions are not.
 from __future__ import annotations
 
 import abc
+import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ def watch() -> None:
         wrapt.wrap_function_wrapper(abc.ABCMeta, "register", _on_register)
 
 
-def _on_register(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+def _on_register(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     result = wrapped(*args, **kwargs)
     subclass = args[0] if args else kwargs.get("subclass")
     if isinstance(subclass, type):
@@ -88,12 +89,11 @@ def await_promises(table: Table) -> None:
                 tables.append(table)
                 module = _plum.module_of_promise(promise)
                 if module is not None:
-                    wrapt.register_post_import_hook(
-                        lambda _, promise=promise: _retrieve(promise), module
-                    )
+                    hook = functools.partial(_retrieve, promise)
+                    wrapt.register_post_import_hook(hook, module)
 
 
-def _retrieve(promise: Any) -> None:
+def _retrieve(promise: Any, _: Any) -> None:
     """The module of a `plum.ModuleType` has been imported."""
     if id(promise) in _waiting:
         promise.retrieve()  # delivers, and `delivered` is told
@@ -103,7 +103,7 @@ def delivered(promise: Any) -> None:
     """A promised type has got its type: plum resolves the signatures with it again."""
     for table in _waiting.pop(id(promise), [promise])[1:]:
         function = table.function()
-        if function is not None and _table.table_of(function) is table:
+        if function is not None:
             log.info("%s: %s was delivered", _plum.name_of(function), promise)
             _plum.register_again(function)
             table.invalidate()

@@ -124,6 +124,22 @@ def test_a_change_is_seen(what, monkeypatch):
     assert guard.check() is guard.changed() is True
 
 
+def test_the_code_of_a_wrapper_of_another_package_is_compared_too():
+    made = names()
+    wrap = module(
+        "other",
+        "import functools\ndef wrap(f):\n  @functools.wraps(f)\n  def g(*a): return f(*a)\n  return g",
+    ).wrap
+    wrapped = wrap(make("x * A", made)[0])
+    guard = _screen.guard(wrapped)
+    made["A"] = 2.0
+    assert guard.check() is True
+    made["A"] = 1.0
+    guard = _screen.guard(wrapped)
+    wrapped.__code__ = wrapped.__code__.replace(co_name="other")
+    assert guard.check() is True
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -137,7 +153,9 @@ def test_a_change_is_seen(what, monkeypatch):
 )
 def test_what_is_not_read_may_change(change):
     made = names()
-    method, *setters = make("helper(x) * A * tools.SCALE * other.helper(x) * Config.FACTOR * held", made)
+    method, *setters = make(
+        "helper(x) * A * tools.SCALE * other.helper(x) * Config.FACTOR * held", made
+    )
     guard = _screen.guard(method)
     change(made, method, *setters)
     assert guard.check() is False
@@ -242,7 +260,10 @@ def test_an_import_statement_in_a_method_gives_the_module_to_look_into(monkeypat
     for each in (tools, package):
         monkeypatch.setitem(sys.modules, each.__name__, each)
     made = {"__name__": "pkg_with_tools.core", "__package__": "pkg_with_tools"}
-    exec("def f(x):\n    from . import tools\n    from .tools import SCALE\n    return x * tools.SCALE * SCALE", made)
+    exec(
+        "def f(x):\n    from . import tools\n    from .tools import SCALE\n    return x * tools.SCALE * SCALE",
+        made,
+    )
     effect, guard = _screen.examine(made["f"])
     assert effect is None
     assert guard.check() is False

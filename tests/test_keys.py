@@ -15,7 +15,9 @@ import numbers
 import random
 import re
 import struct
+import subprocess
 import sys
+import threading
 import types
 import typing
 import unittest.mock
@@ -141,6 +143,10 @@ class IntBox(Box[int]):
 
 
 class Ints(list[int]):
+    pass
+
+
+class MoreInts(Ints):
     pass
 
 
@@ -313,7 +319,7 @@ def plain_values():
         int | str, Union[int, str], typing.List, len, print, lambda x: x, "".join, Plain().__init__,
         types.SimpleNamespace(name="x"), re, types, types.SimpleNamespace(), re.compile("a"), Ellipsis,
         NotImplemented, super(Sub, Sub()), Plain(), Sub(), Virtual(), Seen(True), Seen(False), Faithful(),
-        Faithless(), NamedHere(), NameOnSome(), NameOnSome("n"), Box(), IntBox(), Ints([1]), Ints(["a"]),
+        Faithless(), NamedHere(), NameOnSome(), NameOnSome("n"), Box(), IntBox(), Ints([1]), Ints(["a"]), MoreInts([1]), MoreInts(["a"]),
         Point(1), Point("a"), *Colour, *Level, *Flags, Flags.R | Flags.W, Flags(8), Loose(1), Loose(2),
         LooseEnum.A, Odd(), Module(), Module("a"), Vector(1), Vector(True), Vector("a"), Vector(1, 2), Kind(1),
         Kind("a"), Kind[int](1), WithMeta(), collections.OrderedDict(), collections.Counter(), iter([]),
@@ -569,6 +575,7 @@ REF = type(jax.new_ref(jnp.ones(3)))
         (Float[Array, "..."], CONCRETE, AVAL),
         (Float[Array, "3 _"], CONCRETE, AVAL),
         (Float[Array, "n-1"], CONCRETE, NEVER),
+        (Float[Array, "?n"], CONCRETE, NEVER),
         (Float[Array, "n-1"], np.ndarray, TYPE),
         (Shaped[Array, "..."], CONCRETE, TYPE),
         (Shaped[Array, "..."], TRACER, AVAL),
@@ -604,6 +611,7 @@ REF = type(jax.new_ref(jnp.ones(3)))
         (Box[int], IntBox, NEVER),
         (Box[int], int, TYPE),
         (Ints, Ints, NEVER),
+        (Ints, MoreInts, NEVER),
         (Ints, int, TYPE),
         (Point, Point, TYPE),
         (Vector[int], Vector[bool], TYPE),
@@ -695,6 +703,7 @@ def test_a_virtual_subclass_counts_from_then_on():
         ([((Float[Array, "n"], int), None)], (CONCRETE, int), (AVAL | SCOPE, TYPE)),
         ([((Literal["a"], int), None), ((str, Literal[1]), None)], (str, int), (VALUE, VALUE)),
         ([((list[int],), None)], (list, int), (TYPE, TYPE)),
+        ([((list[int],), None)], (list, type(None)), (TYPE, TYPE)),
         ([((list[int],), int)], (list, int), (NEVER, TYPE)),
         ([((), Literal["a"])], (str, str), (VALUE, VALUE)),
         ([((int, Literal["a"]), Any)], (int,), (TYPE,)),
@@ -825,8 +834,6 @@ def test_nothing_that_names_axes_is_cached_in_a_jaxtyped_scope():
 
 
 def test_a_thread_that_has_never_met_jaxtyping_gets_keys_too():
-    import threading
-
     key, made = key_function((AVAL | SCOPE,)), []
     array = jnp.ones(3)
 
@@ -847,22 +854,29 @@ def test_a_thread_that_has_never_met_jaxtyping_gets_keys_too():
 def test_nothing_is_cached_while_jaxtyping_flattens_a_tree():
     """In there every array matches every jaxtyping hint."""
     array, hint = jnp.ones(3), Float[Array, "4"]
-    key, seen = key_function((depends(hint, CONCRETE),)), []
+    keys, seen = [key_function((depends(hint, CONCRETE),)), key_function((AVAL | SCOPE,))], []
 
     @jax.tree_util.register_pytree_node_class
     class Node:
         def tree_flatten(self):
-            seen.append((matches(array, hint), key((array,))))
+            seen.append((matches(array, hint), *(key((array,)) for key in keys)))
             return (), None
 
         @classmethod
         def tree_unflatten(cls, aux, children):
             return cls()
 
-    isinstance(Node(), PyTree[Any])
-    assert (True, UNCACHED) in seen
+    def flatten():
+        isinstance(Node(), PyTree[Any])
+
+    for in_thread in (False, True):  # in a new thread jaxtyping has not set anything up yet
+        seen.clear()
+        thread = threading.Thread(target=flatten)
+        thread.start() if in_thread else flatten()
+        thread.join() if in_thread else None
+        assert (True, UNCACHED, UNCACHED) in seen
     assert not matches(array, hint)
-    assert key((array,)) is not UNCACHED
+    assert UNCACHED not in [key((array,)) for key in keys]
 
 
 # -- words ---------------------------------------------------------------------------------------
@@ -894,9 +908,7 @@ def test_reason(hint, cls, wanted):
     assert [fact for fact in wanted if not re.search(fact, text)] == [], text
 
 
-def test_without_jax_nothing_imports_it(tmp_path):
-    import subprocess
-
+def test_without_jax_nothing_imports_it():
     program = """
 import sys
 from plum_freeze import _keys

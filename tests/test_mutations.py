@@ -15,7 +15,19 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
 from oracle import duel, library, machine
-from plum_freeze import _convert, _decisions, _guard, _jax, _jit, _key_function, _result, _static, _table, _world
+
+from plum_freeze import (
+    _convert,
+    _decisions,
+    _guard,
+    _jax,
+    _jit,
+    _key_function,
+    _result,
+    _static,
+    _table,
+    _world,
+)
 from plum_freeze._keys import KeyPart
 
 BUDGET = 10_000  # half of what CI takes
@@ -102,7 +114,10 @@ def globals_are_read_once(patch):
         made = real(reads, home)
         return _guard.Guard(made.reads, lambda: False, lambda: False)
 
-    for module in (_guard, *(sys.modules[name] for name in ("plum_freeze._screen", "plum_freeze._reads"))):
+    for module in (
+        _guard,
+        *(sys.modules[name] for name in ("plum_freeze._screen", "plum_freeze._reads")),
+    ):
         if hasattr(module, "make_guard"):
             patch.setattr(module, "make_guard", make_guard)
 

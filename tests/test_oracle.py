@@ -134,7 +134,10 @@ def _raise(error):
 
 
 def test_exceptions_are_compared():
-    said = [outcome(lambda e=e: _raise(e)) for e in (KeyError("a"), KeyError("b"), LookupError("a"), KeyError("a"))]
+    said = [
+        outcome(lambda e=e: _raise(e))
+        for e in (KeyError("a"), KeyError("b"), LookupError("a"), KeyError("a"))
+    ]
     assert same(said[0], said[3])
     assert not same(said[0], said[1])
     assert not same(said[0], said[2])
@@ -147,7 +150,10 @@ def test_an_address_and_the_name_of_a_world_are_not_compared():
         said = []
         for world in worlds:
             Register(0, (("A", ""),), "return B(x)").run(world, 0)
-            said += [outcome(lambda w=world, a=a: w.function(0)(w.evaluate(a))) for a in ("A(1)", "D(1)", "len")]
+            said += [
+                outcome(lambda w=world, a=a: w.function(0)(w.evaluate(a)))
+                for a in ("A(1)", "D(1)", "len")
+            ]
     finally:
         for world in worlds:
             world.close()

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import copy
 import dataclasses
-import datetime
+import datetime as dt
 import enum
 import fractions
 import functools
@@ -13,6 +13,7 @@ import logging
 import math
 import operator
 import os
+import pathlib
 import random
 import socket
 import sys
@@ -79,6 +80,13 @@ class Unit:
         return 1
 
 
+class HashOnly:
+    """No value: it is compared by identity."""
+
+    def __hash__(self):
+        return 1
+
+
 def make_module(name, source="", **names):
     module = types.ModuleType(name)
     module.__dict__.update(names)
@@ -89,7 +97,9 @@ def make_module(name, source="", **names):
 @functools.cache
 def shared_world():
     """The globals of a method's module, and what it imports."""
-    settings = make_module("pkg.settings", FACTOR=2.0, TABLE={}, sub=make_module("pkg.settings.sub", DEEP=1))
+    settings = make_module(
+        "pkg.settings", FACTOR=2.0, TABLE={}, sub=make_module("pkg.settings.sub", DEEP=1)
+    )
     dynamic = make_module("pkg.dynamic", "def __getattr__(name): return 1")
     foreign = make_module("other.tools", "def log(x): print(x)\ndef __getattr__(name): return 1")
     own = make_module("pkg.tools", "def log(x): print(x)\ndef good(x): return x + 1")
@@ -103,10 +113,10 @@ def shared_world():
         "FLOAT": 1.0, "TEXT": "a", "TUPLE": (1, (2.0, None)), "ARRAY": jnp.ones(3), "DTYPE": np.dtype("f4"),
         "FROZEN": Frozen(), "LAYER": Layer(jnp.ones(2)), "UNIT": Unit(), "FRACTION": fractions.Fraction(1, 2),
         "SENTINEL": object(), "HINT": typing.Optional[int], "Color": Color, "Config": Config, "JITTED": jax.jit(good), "LOUD_JITTED": jax.jit(log),
-        "VMAPPED": jax.vmap(good), "LOUD_VMAPPED": jax.vmap(log), "FUNCTION": plum.Function(good), "SLICE": slice(1, None),
+        "VMAPPED": jax.vmap(good), "LOUD_VMAPPED": jax.vmap(log), "FUNCTION": plum.Function(good), "SLICE": slice(1, None), "HASHED": HashOnly(),
         "GOOD_PARTIAL": functools.partial(jnp.sum, axis=0), "cached": functools.lru_cache(good),
         "settings": settings, "dynamic": dynamic, "foreign": foreign, "own": own, "log": log, "good": good,
-        "Layer": Layer, "Frozen": Frozen, "asyncio": asyncio, "contextlib": contextlib, "copy": copy, "datetime": datetime,
+        "Layer": Layer, "Frozen": Frozen, "asyncio": asyncio, "contextlib": contextlib, "copy": copy, "datetime": dt,
         "jax": jax, "jnp": jnp, "np": np, "math": math, "os": os, "random": random, "sys": sys, "time": time, "uuid": uuid,
         "logging": logging, "warnings": warnings, "operator": operator, "socket": socket, "eqx": eqx, "functools": functools,
     }  # fmt: skip
@@ -146,6 +156,7 @@ EFFECTS = {
     "return BYTES": "reads global BYTES (bytearray)",
     "return x * DATA": "reads global DATA (ndarray)",
     "return next(ITER)": "reads global ITER",
+    "return HASHED": "reads global HASHED (HashOnly)",
     "return OBJECT.x * x": "reads attribute chain OBJECT.x of a global object",
     "OBJECT.x = x": "writes attribute x of global OBJECT",
     "GROUPS[0].append(x)": "GROUPS",
@@ -207,6 +218,9 @@ EFFECTS = {
     "object.__setattr__(self, 'a', 1)": "writes a part of argument self",
     "return xs.pop()": "calls pop on argument xs",
     "return self.cache.setdefault(1, x)": "calls setdefault on argument self.cache",
+    "if x is None: ys = xs\nys[0] = 1": "writes item of argument xs",
+    "if x is None: pass\nelse: ys = xs\nys[0] = 1": "writes item of argument xs",
+    "f = self.update\nf(x)": "calls update on argument self",
     "self.update(x)": "calls update on argument self",
     "x.f().update(1)": "calls update on the result of x.f",
     "super(Config, self).__init__(x)": "__init__",
@@ -379,7 +393,11 @@ def old_coroutine(x):
 
 @pytest.mark.parametrize("function", [coroutine, asynchronous_generator, old_coroutine])
 def test_functions_that_do_not_return_their_value(function):
-    assert screen(function).what in {"is a coroutine", "is an asynchronous generator", "is a generator"}
+    assert screen(function).what in {
+        "is a coroutine",
+        "is an asynchronous generator",
+        "is a generator",
+    }
 
 
 class Callable_:
@@ -388,7 +406,15 @@ class Callable_:
 
 
 @pytest.mark.parametrize(
-    "function", [functools.partial(len), len, Callable_(), Callable_().__call__, functools.lru_cache(coroutine), int]
+    "function",
+    [
+        functools.partial(len),
+        len,
+        Callable_(),
+        Callable_().__call__,
+        functools.lru_cache(coroutine),
+        int,
+    ],
 )
 def test_only_plain_functions_are_jitted(function):
     effect, guard = examine(function)
@@ -413,13 +439,19 @@ def test_a_mutable_default_is_state(default, parameters):
 
 
 def test_a_wrapper_of_another_package_is_not_looked_through_but_what_it_wraps_is():
-    wrap = make_module("other", "import functools\ndef wrap(f):\n  @functools.wraps(f)\n  def g(*a):\n    print(a)\n    return f(*a)\n  return g").wrap
+    wrap = make_module(
+        "other",
+        "import functools\ndef wrap(f):\n  @functools.wraps(f)\n  def g(*a):\n    print(a)\n    return f(*a)\n  return g",
+    ).wrap
     assert screen(wrap(method("return x"))) is None
     assert screen(wrap(method("self.a = 1"))).what == "writes attribute a of argument self"
 
 
 def test_a_wrapper_of_the_same_package_is_looked_through():
-    wrap = make_module("pkg.wrap", "import functools\nN = []\ndef wrap(f):\n  @functools.wraps(f)\n  def g(*a):\n    N.append(1)\n    return f(*a)\n  return g").wrap
+    wrap = make_module(
+        "pkg.wrap",
+        "import functools\nN = []\ndef wrap(f):\n  @functools.wraps(f)\n  def g(*a):\n    N.append(1)\n    return f(*a)\n  return g",
+    ).wrap
     assert screen(wrap(method("return x"))).what == "calls append on global N (list)"
 
 
@@ -432,14 +464,20 @@ def test_a_helper_is_of_the_package_of_its_code_not_of_its_name():
 
 def test_static_helpers_of_a_global_class_are_looked_through():
     names = world()
-    exec("class Tools:\n  @staticmethod\n  def noisy(x): print(x)\n  @classmethod\n  def quiet(cls, x): return x", names)
+    exec(
+        "class Tools:\n  @staticmethod\n  def noisy(x): print(x)\n  @classmethod\n  def quiet(cls, x): return x",
+        names,
+    )
     assert screen(method("return Tools.noisy(x)", names)).what == "calls print"
     assert screen(method("return Tools.quiet(x)", names)) is None
 
 
 def test_the_class_cell_of_super_is_no_state():
     names = world()
-    exec("class A:\n  def f(self, x): return super().f(x), __class__\n  def g(self, x): super().g(x)", names)
+    exec(
+        "class A:\n  def f(self, x): return super().f(x), __class__\n  def g(self, x): super().g(x)",
+        names,
+    )
     assert screen(names["A"].f) is None
     assert screen(names["A"].g).what == "calls g on argument super()"
 
@@ -450,7 +488,9 @@ def test_nothing_of_the_module_runs():
     ran = []
     names["own"] = make_module("pkg.lazy", __getattr__=ran.append)
     names["lazy"] = type("Lazy", (), {"__getattr__": lambda self, name: ran.append(name)})()
-    names["Meta"] = type("M", (type,), {"__getattr__": lambda cls, name: ran.append(name)})("Meta", (), {})
+    names["Meta"] = type("M", (type,), {"__getattr__": lambda cls, name: ran.append(name)})(
+        "Meta", (), {}
+    )
     screen(method("return own.nothing, lazy.x, Meta.x", names))
     assert ran == []
 
@@ -504,9 +544,8 @@ def test_the_stack_is_followed_exactly(name, monkeypatch):
     monkeypatch.setattr(_flow.Flow, "_meet", checked_meet)
     monkeypatch.setattr(_flow, "pop", checked_pop)
     monkeypatch.setattr(_bytecode, "pop", checked_pop)
-    with open(importlib.util.find_spec(name).origin) as file:
-        functions = list(functions_in(compile(file.read(), name, "exec")))
-    for code in functions:
+    source = pathlib.Path(importlib.util.find_spec(name).origin).read_text(encoding="utf-8")
+    for code in functions_in(compile(source, name, "exec")):
         list(_bytecode.Body(code, AnyNames()).effects())
     assert len(met) > 1000
     assert all(met)

@@ -7,7 +7,6 @@ import importlib
 from typing import TYPE_CHECKING
 
 import plum
-from plum._type import ResolvableType
 
 from .steps import Register, Step, _indented
 
@@ -66,7 +65,9 @@ class Thawed(Step):
         return said
 
     def __str__(self) -> str:
-        return f"with thawed({', '.join(f'f{i}' for i in self.functions)}):\n{_indented(self.inside)}"
+        return (
+            f"with thawed({', '.join(f'f{i}' for i in self.functions)}):\n{_indented(self.inside)}"
+        )
 
 
 def check_sealed(world: World) -> None:
@@ -112,16 +113,8 @@ class ResolvedTooEarly(BaseException):
     """The compiled plum 2.10.1 would have overflown the stack here, and ended the process."""
 
 
-class _Promised(ResolvableType):
-    """`plum.PromisedType`, but for what happens when plum resolves a promise that was not kept.
-
-    There `resolve_type_hint` recurses for ever, in C. This says so.
-    """
-
-    def resolve(self) -> type:
-        if self._type is None:
-            raise ResolvedTooEarly
-        return self._type
+def _too_early() -> None:
+    raise ResolvedTooEarly
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +125,8 @@ class Promise(Step):
 
     def act(self, world: World, number: int) -> None:
         names = world.module.__dict__
-        promise = _Promised("Promised")
+        promise = plum.PromisedType("Promised")
+        promise.resolve = _too_early
         exec("class Promised(A): pass", names)
         names["Hint"] = world.foreign.__dict__["Hint"] = promise
         settled = [world.settled(f) for f in list(world.dispatch.functions.values())]
@@ -142,6 +136,7 @@ class Promise(Step):
             except ResolvedTooEarly:
                 raise RuntimeError("a promise is resolved that was not kept") from None
             finally:
+                del promise.resolve
                 promise.deliver(names["Promised"])
 
     def __str__(self) -> str:

@@ -66,7 +66,9 @@ class Duel:
         for world, got in zip(self.frozen, said, strict=True):
             counts["comparisons"] += 1
             if text := _differs(step, wanted, got):
-                raise Difference(f"{world.name}, on_late={self.on_late!r}, step {number}: {step}\n{text}")
+                raise Difference(
+                    f"{world.name}, on_late={self.on_late!r}, step {number}: {step}\n{text}"
+                )
         counts["raised"] += wanted.kind == "raised"
         counts["call raised"] += wanted.kind == "raised" and isinstance(step, Call)
 
@@ -109,7 +111,9 @@ def run(program: Iterable[Step], library: Library, on_late: str = "accept") -> N
             duel.close()
 
 
-def shortened(program: list[Step], library: Library, on_late: str, seconds: float = 60) -> tuple[list[Step], str]:
+def shortened(
+    program: list[Step], library: Library, on_late: str, seconds: float = 60
+) -> tuple[list[Step], str]:
     """A shorter program that differs too, and what it says. Steps are left out, large chunks first."""
 
     def said(candidate: list[Step]) -> str:

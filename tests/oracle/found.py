@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from .control import Seal
+from .control import Promise, Seal
 from .steps import Ask, Call, MidTrace, Register
 
 PROGRAMS = {
-    "a method that differs only in its docstring is refused when it is registered": (
+    "a refusal comes when the method is registered, not at the next call": (
         "raise",
         [
             Register(2, (('Num[jax.Array, "2"]', ""), ("int", "")), "return x", returns="A"),
@@ -17,6 +17,16 @@ PROGRAMS = {
                 Register(2, (("object", ""),), "return (x * 2).tolist()", precedence=1),
             ),
             Ask(2, "methods"),
+        ],
+    ),
+    "a promise is not resolved before it is kept": (
+        "accept",
+        [
+            Register(0, (("object", ""),), "return {n}"),
+            Seal("freeze", (0,)),
+            Promise(Register(0, (("Hint", ""),), "return {n}, x")),
+            Call(0, ("Promised(1)",)),
+            Call(0, ("1",)),
         ],
     ),
 }

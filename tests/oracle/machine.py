@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 pick = st.sampled_from
 functions = st.integers(0, FUNCTIONS - 1)
 some_functions = st.one_of(
-    st.just(tuple(range(FUNCTIONS))), functions.map(lambda i: (i,)), st.just((0, 1)), st.just((1, 2, 3))
+    st.just(tuple(range(FUNCTIONS))),
+    functions.map(lambda i: (i,)),
+    st.just((0, 1)),
+    st.just((1, 2, 3)),
 )
 classes = pick(("A", "B", "C", "D", "P", "int", "float"))
 hints = st.one_of(pick(words.PLAIN_HINTS), pick(words.ARRAY_HINTS), pick(words.OTHER_HINTS))
@@ -91,7 +94,9 @@ def plugins(draw: Any) -> Plugin:
     return Plugin(Register(i, (parameter,), body), draw(registers(j)))
 
 
-promises = st.builds(Promise, functions.map(lambda i: Register(i, (("Hint", ""),), "return {n}, x")))
+promises = st.builds(
+    Promise, functions.map(lambda i: Register(i, (("Hint", ""),), "return {n}, x"))
+)
 rules = st.one_of(
     st.builds(Rule, st.just("conversion"), pick(("A", "B", "D", "P", "jax.Array", "int")), pick(("A", "D"))),
     st.builds(Rule, st.just("conversion"), pick(("A", "D", "P")), pick(("int", "float", "str", "list", "jax.Array"))),
@@ -128,7 +133,11 @@ def machine(library: Library, stop_at: int) -> type[RuleBasedStateMachine]:
         def start(self, on_late: str, base: tuple[Register, ...], early: bool) -> None:
             self.duel = Duel(library, on_late)
             for i, method in enumerate(base):
-                self.take(Register(i, (("object", ""),), "return ({n}, x)" if i % 2 else "return x * 0 + {n}"))
+                self.take(
+                    Register(
+                        i, (("object", ""),), "return ({n}, x)" if i % 2 else "return x * 0 + {n}"
+                    )
+                )
                 self.take(Register(i, (("object", ""), ("object", "")), "return ({n}, x, y)"))
                 self.take(method)
             if early:
@@ -166,14 +175,30 @@ def machine(library: Library, stop_at: int) -> type[RuleBasedStateMachine]:
 
         @rule(
             call=calls(),
-            hint=pick(("object", "jax.Array", "jax.Array", "A", "P", "Any", 'Float[jax.Array, "..."]', "type", "int")),
-            body=pick(("return {n}", "return x * 0 + {n}", "return ({n}, x)", "return x * 4 + {n}")),
+            hint=pick(
+                (
+                    "object",
+                    "jax.Array",
+                    "jax.Array",
+                    "A",
+                    "P",
+                    "Any",
+                    'Float[jax.Array, "..."]',
+                    "type",
+                    "int",
+                )
+            ),
+            body=pick(
+                ("return {n}", "return x * 0 + {n}", "return ({n}, x)", "return x * 4 + {n}")
+            ),
             deeper=st.booleans(),
         )
         def around(self, call: Call, hint: str, body: str, deeper: bool) -> None:
             """Call, register what may apply to that call or to one below it, and call again."""
             function = min(call.function + deeper, FUNCTIONS - 1)
-            parameters = tuple((hint if i == 0 else "object", "") for i in range(1 if deeper else len(call.args)))
+            parameters = tuple(
+                (hint if i == 0 else "object", "") for i in range(1 if deeper else len(call.args))
+            )
             self.take(call)
             self.take(Register(function, parameters, body, precedence=1))
             self.take(call)
@@ -188,7 +213,12 @@ def machine(library: Library, stop_at: int) -> type[RuleBasedStateMachine]:
             if past:
                 old = past[-1 - back % len(past)]
                 body = step.body if step.function == old.function else old.body
-                self.take(dataclasses.replace(old, body=body if "y" not in body or len(old.parameters) > 1 else "return {n}"))
+                self.take(
+                    dataclasses.replace(
+                        old,
+                        body=body if "y" not in body or len(old.parameters) > 1 else "return {n}",
+                    )
+                )
 
         @rule(step=st.one_of(plugins(), rules, mid_traces, promises))
         def register_otherwise(self, step: Step) -> None:
@@ -198,7 +228,12 @@ def machine(library: Library, stop_at: int) -> type[RuleBasedStateMachine]:
         def ask(self, step: Step) -> None:
             self.take(step)
 
-        @rule(step=st.one_of(happenings, st.builds(Clear, functions, pick(("all", "dispatcher", "reregister", "cache")))))
+        @rule(
+            step=st.one_of(
+                happenings,
+                st.builds(Clear, functions, pick(("all", "dispatcher", "reregister", "cache"))),
+            )
+        )
         def happen(self, step: Step) -> None:
             self.take(step)
 

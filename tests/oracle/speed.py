@@ -31,7 +31,13 @@ def remembered_compilations() -> Iterator[None]:
     real = compiler.compile_or_get_cached
 
     def compile_once(
-        backend: Any, computation: Any, devices: Any, options: Any, callbacks: Any, *rest: Any, **kw: Any
+        backend: Any,
+        computation: Any,
+        devices: Any,
+        options: Any,
+        callbacks: Any,
+        *rest: Any,
+        **kw: Any,
     ) -> Any:
         if len(callbacks):
             return real(backend, computation, devices, options, callbacks, *rest, **kw)
@@ -42,11 +48,14 @@ def remembered_compilations() -> Iterator[None]:
             lambda: real(backend, computation, devices, options, callbacks, *rest, **kw),
         )
 
+    filtering = jax.config.jax_traceback_filtering
+    jax.config.update("jax_traceback_filtering", "off")  # a fifth of the time, for nobody to read
     compiler.compile_or_get_cached = compile_once
     try:
         yield
     finally:
         compiler.compile_or_get_cached = real
+        jax.config.update("jax_traceback_filtering", filtering)
 
 
 def fresh_jit(function: Callable[..., Any], *args: Any) -> Any:

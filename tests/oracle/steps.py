@@ -57,7 +57,9 @@ class Register(Step):
 
     def _decorator(self, name: str) -> str:
         precedence = f"(precedence={self.precedence})" if self.precedence else ""
-        hints = "(" + "".join(f"{hint.strip(chr(34)) or 'Any'}, " for hint, _ in self.parameters) + ")"
+        hints = (
+            "(" + "".join(f"{hint.strip(chr(34)) or 'Any'}, " for hint, _ in self.parameters) + ")"
+        )
         return {
             "dispatch": f"@dispatch{precedence}",
             "jitted": f"@dispatch{precedence}\n@jitted",
@@ -178,7 +180,9 @@ class Ask(Step):
         world.refresh()
         values = tuple(world.evaluate(a) for a in self.args)
         hints = tuple(world.evaluate(h) for h in self.hints)
-        return outcome(lambda: getattr(self, self.what)(world.function(self.function), values, hints))
+        return outcome(
+            lambda: getattr(self, self.what)(world.function(self.function), values, hints)
+        )
 
     def invoke(self, function: plum.Function, values: Any, hints: Any) -> Any:
         invoked = function.invoke(*hints)
@@ -189,7 +193,10 @@ class Ask(Step):
         return _method(method), str(returns)
 
     def methods(self, function: plum.Function, values: Any, hints: Any) -> Any:
-        rows = [(_method(m.implementation), str(m.signature), str(m.return_type)) for m in function.methods]
+        rows = [
+            (_method(m.implementation), str(m.signature), str(m.return_type))
+            for m in function.methods
+        ]
         return rows, function._resolver.is_faithful, len(function._resolver)
 
     def doc(self, function: plum.Function, values: Any, hints: Any) -> Any:

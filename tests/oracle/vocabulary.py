@@ -85,7 +85,18 @@ OBJECTS = (
 MUTABLE = ("[1, 2]", "[]", "['a']", "[v]", "{'p': v}", "{'q': v, 'p': 1}", "A(v)", "lambda: 1")
 NUMPY = tuple(
     f"np.array([1, 2], {t!r})"
-    for t in ("bool", "int8", "int64", "uint16", "float16", "float32", "float64", "complex128", "S1", "object")
+    for t in (
+        "bool",
+        "int8",
+        "int64",
+        "uint16",
+        "float16",
+        "float32",
+        "float64",
+        "complex128",
+        "S1",
+        "object",
+    )
 ) + ("np.array([2**40, 1])", "np.float64(1.5)", "np.int64(2)", "np.bool_(True)", "np.float32(2)")
 TRACEABLE = (
     *ARRAYS, "P(s)", "P(v)", "Q(v, 1)", "Q(v, True)", "Q(s, 1.0)", "Q(v, 0.0)", "Q(v, -0.0)", "(v, v)",
@@ -158,6 +169,18 @@ BINARY = (
 )
 KEYWORD = ("return ({n}, x, k)", "return x * k + {n}", "return x * 2 if k == 1 else x * 4")
 REST = ("return (len(rest), x, *rest)", "return sum(rest, x) + {n}", "return {g}(*rest)")
-RETURNS = ("int", "float", "str", "list", "tuple", "object", "jax.Array", "A", "D", "Any", "A | int")
+RETURNS = (
+    "int",
+    "float",
+    "str",
+    "list",
+    "tuple",
+    "object",
+    "jax.Array",
+    "A",
+    "D",
+    "Any",
+    "A | int",
+)
 KEYS = ("1", "True", "2.0", "'s'", "v", "-0.0", "0.0")
 GLOBALS = ("2", "2.0", "True", "4", "v")

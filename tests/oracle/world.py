@@ -38,7 +38,9 @@ class World:
     every caller that JAX could keep a trace of is built anew.
     """
 
-    def __init__(self, name: str, library: Library | None, *, jit: bool = True, on_late: str = "accept") -> None:
+    def __init__(
+        self, name: str, library: Library | None, *, jit: bool = True, on_late: str = "accept"
+    ) -> None:
         self.name = name
         self.library = library
         self.jit = jit
@@ -75,7 +77,9 @@ class World:
     def close(self) -> None:
         """Forget the world, and take back what it left in plum."""
         sys.meta_path.remove(self.finder)
-        for name in [n for n in sys.modules if n.startswith((self.module.__name__, self.foreign.__name__))]:
+        for name in [
+            n for n in sys.modules if n.startswith((self.module.__name__, self.foreign.__name__))
+        ]:
             del sys.modules[name]
         mine = set(map(id, self.dispatch.functions.values()))
         plum.Function._instances[:] = [f for f in plum.Function._instances if id(f) not in mine]
@@ -116,7 +120,9 @@ class World:
             names.update({k: v for k, v in self.module.__dict__.items() if not k.startswith("__")})
         exec(compile(source, f"<m{number}>", "exec", dont_inherit=True), names)
         if foreign:
-            self.module.__dict__.update({k: v for k, v in names.items() if k in self.dispatch.functions})
+            self.module.__dict__.update(
+                {k: v for k, v in names.items() if k in self.dispatch.functions}
+            )
 
     def jitted(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """`@jax.jit` as the author of a method may write it. In the plain world never stale."""
@@ -161,7 +167,9 @@ class World:
         """Build every caller anew: a jit does not see that a global or an attribute changed."""
         self._callers.clear()
 
-    def call(self, function: int, args: Sequence[str], kw: Sequence[tuple[str, str]], way: str) -> Any:
+    def call(
+        self, function: int, args: Sequence[str], kw: Sequence[tuple[str, str]], way: str
+    ) -> Any:
         """The thunk of a call, and its arguments."""
         self.refresh()
         if way == "":
@@ -176,7 +184,9 @@ class World:
             return lambda: fresh_jit(caller, *values), ()
         return lambda: caller(*values), ()
 
-    def caller(self, function: int, args: tuple[str, ...], kw: tuple[tuple[str, str], ...], way: str) -> Any:
+    def caller(
+        self, function: int, args: tuple[str, ...], kw: tuple[tuple[str, str], ...], way: str
+    ) -> Any:
         """A function of the traced arguments, built once if this world keeps its callers."""
         closed = tuple(None if a in vocabulary.TRACEABLE else a for a in args)
         key = (function, closed, kw, way)
@@ -216,7 +226,11 @@ class _FreshJit:
     def __call__(self, *args: Any, **kw: Any) -> Any:
         method = self.__wrapped__
         copy = types.FunctionType(
-            method.__code__, method.__globals__, method.__name__, method.__defaults__, method.__closure__
+            method.__code__,
+            method.__globals__,
+            method.__name__,
+            method.__defaults__,
+            method.__closure__,
         )
         copy.__kwdefaults__ = method.__kwdefaults__
         return jax.jit(copy)(*args, **kw)
@@ -242,5 +256,3 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
     def exec_module(self, module: types.ModuleType) -> None:
         self.bodies[module.__name__](module)
-
-

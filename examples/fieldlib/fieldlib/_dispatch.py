@@ -1,0 +1,5 @@
+"""The namespace of the package's functions."""
+
+from plum import Dispatcher
+
+dispatch = Dispatcher()

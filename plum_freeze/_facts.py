@@ -1,0 +1,226 @@
+"""What is known of a function, as plain data: each method, how it runs, why, and what to do.
+
+Nothing is called and nothing is resolved for it: annotations are looked at on copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _jax, _marks, _plum, _record, _remedies, _screen, _table, _targets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plum_freeze._jit import Compiled
+    from plum_freeze._plum import Function, Method
+    from plum_freeze._table import Seal, Table
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a method, or some of its calls, run plainly.
+
+    Attributes:
+        text: In words, such as `returns int`.
+        remedy: What its author can do about it; "" if there is nothing to do.
+        count: How often it was found; 0 if it shows in the code, before any call.
+    """
+
+    text: str
+    remedy: str
+    count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class MethodFacts:
+    """One method of a function.
+
+    Attributes:
+        signatures: Its signature, and those that default values or `dispatch.multi` add.
+        precedence: The highest precedence among them.
+        returns: The return type that its result is converted to; "" without one.
+        module: The module that implements it.
+        file: The file of its code.
+        line: The line there.
+        runs: "jitted", "partly jitted", "plain", "not called yet" or "not frozen".
+        compiled: How many sets of static values it is compiled for.
+        reasons: Why it runs plainly, or will.
+    """
+
+    signatures: tuple[str, ...]
+    precedence: int
+    returns: str
+    module: str
+    file: str
+    line: int
+    runs: str
+    compiled: int
+    reasons: tuple[Reason, ...]
+
+    @property
+    def place(self) -> str:
+        """Where it is, shortly: `core.py:12`."""
+        return f"{Path(self.file).name}:{self.line}"
+
+    @property
+    def words(self) -> str:
+        """How it runs: `jitted`, `plain: returns int`, `not called yet`."""
+        texts = "; ".join(reason.text for reason in self.reasons)
+        if not texts:
+            return self.runs
+        if self.runs == "plain":
+            return f"plain: {texts}"
+        link = "will run plainly: " if self.runs == "not called yet" else "plain where it "
+        if self.runs == "partly jitted":
+            return f"jitted; plain: {texts}"
+        return f"{self.runs}; {link}{texts}"
+
+
+@dataclass(frozen=True, slots=True)
+class LateFacts:
+    """One registration that was made after the freeze."""
+
+    signature: str
+    module: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnresolvedFacts:
+    """One registration whose annotations cannot be resolved yet."""
+
+    signature: str
+    error: str
+    file: str
+    line: int
+
+
+NOT_OURS = "not this package's to jit"
+NOT_OURS_REMEDY = (
+    "freeze the package that implements it as well, or name the function in freeze(); its author"
+    " decides"
+)
+
+
+def methods_of(function: Function) -> tuple[list[Method], list[UnresolvedFacts]]:
+    """The methods as they will be at the next call, and what cannot be resolved yet."""
+    new: list[Method] = []
+    unresolved = []
+    for entry in _plum.pending_entries(function):
+        try:
+            new.extend(_plum.methods_of(entry, function.__name__))
+        except Exception as error:  # noqa: BLE001  anything can happen in an annotation
+            file, line = place_of(entry.implementation)
+            text = f"{type(error).__name__}: {error}".splitlines()[0]
+            unresolved.append(UnresolvedFacts(_plum.signature_text(entry), text, file, line))
+    return _plum.methods_after(_plum.resolved_methods(function), new), unresolved
+
+
+def place_of(implementation: Any) -> tuple[str, int]:
+    """File and line of a method's own code, under its decorators."""
+    seen = 0
+    while hasattr(implementation, "__wrapped__") and seen < 32:  # noqa: PLR2004  a cycle ends too
+        implementation, seen = implementation.__wrapped__, seen + 1
+    code = getattr(implementation, "__code__", None)
+    return (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 0)
+
+
+def method_facts(function: Function, methods: list[Method]) -> list[MethodFacts]:
+    """How each method runs; those that default values add are with the one they come from."""
+    table = _table.table_of(function)
+    grouped: dict[int, list[Method]] = {}
+    for method in methods:
+        grouped.setdefault(id(method.implementation), []).append(method)
+    return [_one(function, table, group) for group in grouped.values()]
+
+
+def _one(function: Function, table: Table | None, group: list[Method]) -> MethodFacts:
+    first = max(group, key=lambda method: len(method.signature.types))
+    others = [method for method in group if method is not first]
+    implementation = first.implementation
+    runs, compiled, reasons = _runs(function, table, implementation)
+    file, line = place_of(implementation)
+    return MethodFacts(
+        signatures=tuple(_plum.method_text(method) for method in (first, *others)),
+        precedence=max(method.signature.precedence for method in group),
+        returns="" if first.return_type is Any else _plum.hint_text(first.return_type),
+        module=getattr(implementation, "__module__", None) or "<unknown>",
+        file=file,
+        line=line,
+        runs=runs,
+        compiled=compiled,
+        reasons=tuple(reasons),
+    )
+
+
+def _runs(
+    function: Function, table: Table | None, implementation: Callable[..., Any]
+) -> tuple[str, int, list[Reason]]:
+    seal = None if table is None else table.seal
+    if table is None or seal is None:
+        return "not frozen", 0, []
+    found = table.methods.get(id(implementation))
+    if found is None:
+        return "not called yet", 0, _reasons_ahead(function, seal, implementation)
+    if not found.jits:
+        never = _never(found.why_never(), found.effect)
+        return "plain", 0, [never or _refused(function, seal, implementation)]
+    reasons = [
+        Reason(text, _remedies.remedy(text), count) for text, count in found.reasons.most_common()
+    ]
+    if found.compiled:
+        return ("partly jitted" if reasons else "jitted"), found.compiled, reasons
+    return "plain", 0, reasons or [_without_arrays(found)]
+
+
+def _without_arrays(found: Compiled) -> Reason:
+    if found.variants:
+        return Reason("was called inside of other traces only, and is part of those", "")
+    return Reason("no call had a JAX array among its arguments", "")
+
+
+def _reasons_ahead(
+    function: Function, seal: Seal, implementation: Callable[..., Any]
+) -> list[Reason]:
+    """What the code shows before any call."""
+    if _marks.marks_of(implementation).eager:
+        return [Reason(EAGER, "")]
+    if _jax.is_jitted(implementation):
+        return [Reason(JITTED, "")]
+    if not seal.jits(implementation):
+        return [_refused(function, seal, implementation)]
+    effect, _ = _screen.examine(implementation)
+    return [] if effect is None else [Reason(str(effect), effect.remedy)]
+
+
+EAGER, JITTED = "marked with @eager", "is jitted already"
+
+
+def _never(why: str | None, effect: _screen.Effect | None) -> Reason | None:
+    if why is None:
+        return None
+    return Reason(why, effect.remedy if effect is not None and why == str(effect) else "")
+
+
+def _refused(function: Function, seal: Seal, implementation: Callable[..., Any]) -> Reason:
+    """The method may not be jitted, by what `freeze()` was told."""
+    from plum_freeze import _freeze
+
+    if seal.jits is _freeze._of_frozen_packages:
+        package = _targets.package_of(getattr(implementation, "__module__", None) or "")
+        if package not in _freeze._jitting_packages:
+            return Reason(NOT_OURS, NOT_OURS_REMEDY)
+    return Reason("freeze(jit=...) leaves it out", "")
+
+
+def late_facts(function: Function) -> list[LateFacts]:
+    """What was registered after the freeze."""
+    return [
+        LateFacts(r.signature, r.module, r.file, r.line)
+        for r in _record.all_of({id(function)})
+        if r.phase == "late"
+    ]

@@ -1,0 +1,243 @@
+"""The report for people: rich tables for a terminal, a string, a notebook."""
+
+from __future__ import annotations
+
+import html
+import io
+import os
+import shutil
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from plum_freeze._report import FunctionFacts
+
+NARROWEST, WIDEST = 60, 200
+FEW = 5
+"""With so few functions every method is listed; with more only those with something to say."""
+MOST_LINES = 40
+"""Of each kind, in print. `as_dict()` has all."""
+
+
+def text(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:
+    """The report as a string without colours, as wide as the terminal (80 columns in a pipe)."""
+    from rich.console import Console
+
+    width = min(max(shutil.get_terminal_size((80, 24)).columns, NARROWEST), WIDEST)
+    buffer = io.StringIO()
+    console = Console(file=buffer, width=width, color_system=None, force_jupyter=False)
+    console.print(*parts(facts, footer, width), sep="\n", end="")
+    lines = (line.rstrip() for line in buffer.getvalue().splitlines())
+    return "\n".join(lines).rstrip()
+
+
+def parts(facts: list[FunctionFacts], footer: dict[str, Any], width: int) -> Iterator[Any]:
+    """What rich prints, one after the other."""
+    from rich.text import Text
+
+    yield Text(heading(facts, footer))
+    if not facts:
+        return
+    yield _summary(facts, width)
+    yield from _failures(facts)
+    yield from _methods(facts)
+    for kind, title in _FINDINGS.items():
+        yield from _section(title, list(_finding_rows(facts, kind)))
+    yield from _section("Hints that plum has to resolve at each call", list(_slow_rows(facts)))
+    yield from _section("Annotations that cannot be resolved yet", list(_unresolved_rows(facts)))
+    yield from _section("Late registrations", list(_late_rows(facts)))
+    unseen = footer["unseen_modules"]
+    rows = [(each["module"], "loaded by " + each["loader"], "") for each in unseen]
+    yield from _section("Modules that the import hook did not see", rows)
+
+
+_FINDINGS = {
+    "ambiguous": "Ambiguous: plum raises AmbiguousLookupError for the example",
+    "unreachable": "Never chosen",
+}
+
+
+def heading(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:
+    """How many functions and methods, where they are frozen, and what invalidates."""
+    if not facts:
+        return "plum_freeze: no dispatched functions."
+    methods = [method for each in facts for method in each.methods]
+    counts = Counter(method.runs for method in methods)
+    ahead = sum(m.runs == "not called yet" and bool(m.reasons) for m in methods)
+    words = [f"{n} {runs}" for runs, n in sorted(counts.items())]
+    if ahead:
+        words.append(f"{ahead} of these will run plainly")
+    wheres = Counter((each.where, each.on_late) for each in facts if each.frozen)
+    frozen = sum(each.frozen for each in facts)
+    lines = [
+        f"plum_freeze: {_count(len(facts), 'function')}, {frozen} frozen, "
+        f"{_count(len(methods), 'method')}: {', '.join(words) or 'none'}.",
+        *(
+            f"Frozen at {_short(where)} with on_late={on_late!r}"
+            + (f" ({n})." if len(wheres) > 1 else ".")
+            for (where, on_late), n in wheres.most_common(FEW)
+        ),
+        _invalidation(footer["invalidation"]),
+    ]
+    return "\n".join(lines)
+
+
+def _invalidation(facts: dict[str, Any]) -> str:
+    if not facts["jax"]:
+        return "JAX is not imported: nothing is compiled, and nothing can be stale."
+    moves = _count(facts["moves"], "time")
+    return f"What was compiled is invalidated by moving JAX's epoch: moved {moves} so far."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _short(place: str) -> str:
+    """The path below the working folder, or the last three parts of it."""
+    path, _, line = place.rpartition(":")
+    below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117
+    if below.startswith(".."):
+        below = os.path.join("...", *path.split(os.sep)[-3:])  # noqa: PTH118
+    return f"{below}:{line}"
+
+
+def _table(*columns: tuple[str, dict[str, Any]], title: str | None = None) -> Any:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    heading = None if title is None else Text(title, style="bold")
+    table = Table(
+        box=box.SIMPLE_HEAD if columns[0][0] else None,
+        show_header=bool(columns[0][0]),
+        title=heading,
+        title_justify="left",
+        pad_edge=False,
+        padding=(0, 1),
+    )
+    for name, options in columns:
+        table.add_column(name, overflow="fold", **options)
+    return table
+
+
+def _summary(facts: list[FunctionFacts], width: int) -> Any:
+    from rich.text import Text
+
+    right = {"justify": "right", "no_wrap": True}
+    table = _table(
+        ("Function", {"ratio": None, "min_width": 20}),
+        ("Methods", right),
+        ("Jitted", right),
+        ("Plain", right),
+        ("Late", right),
+        ("Decided by", {"max_width": max(20, width // 3)}),
+    )
+    for each in facts:
+        numbers = (len(each.methods), each.jitted, each.plain, len(each.late))
+        styles = ("", "green", "", "yellow")
+        cells = [
+            Text(str(n), style=style if n else "dim") for n, style in zip(numbers, styles, strict=True)
+        ]
+        name = Text(each.name, style="" if each.frozen else "dim")
+        table.add_row(name, *cells, Text(each.keys))
+    return table
+
+
+def _methods(facts: list[FunctionFacts]) -> Iterator[Any]:
+    """Every method of a few functions; of many, those that run plainly."""
+    everything = len(facts) <= FEW
+    shown = 0
+    from rich.text import Text
+
+    table = _table(
+        ("Method", {"ratio": 3}), ("Where", {"ratio": 2}), ("How it runs", {"ratio": 4}),
+        title="Methods" if everything else "Methods that run plainly",
+    )  # fmt: skip
+    left = 0
+    told: set[str] = set()
+    for each in facts:
+        rows = [m for m in each.methods if everything or m.reasons]
+        for method in rows:
+            if shown == MOST_LINES:
+                left += 1
+                continue
+            shown += 1
+            how = Text(method.words)
+            for reason in method.reasons:
+                if reason.remedy and reason.remedy not in told:
+                    told.add(reason.remedy)
+                    how.append(f"\n{reason.remedy}", style="dim italic")
+            name = each.name.rpartition(".")[2] + method.signatures[0]
+            table.add_row(Text(name), Text(method.place, style="cyan"), how)
+    if shown:
+        yield table
+    if left:
+        yield _more(left)
+
+
+def _more(left: int) -> Any:
+    from rich.text import Text
+
+    return Text(f"and {left} more: as_dict(), --json and --html have all of them\n", style="dim")
+
+
+def _section(title: str, rows: list[tuple[str, str, str]]) -> Iterator[Any]:
+    """A table with a title: what, which, and what to do about it."""
+    from rich.text import Text
+
+    if not rows:
+        return
+    table = _table(("", {"ratio": 2}), ("", {"ratio": 3}), title=title)
+    for what, which, advice in rows[:MOST_LINES]:
+        cell = Text(which)
+        if advice:
+            cell.append(f"\n{advice}", style="dim italic")
+        table.add_row(Text(what), cell)
+    yield Text("")
+    yield table
+    if len(rows) > MOST_LINES:
+        yield _more(len(rows) - MOST_LINES)
+
+
+def _failures(facts: list[FunctionFacts]) -> Iterator[Any]:
+    rows = [(each.name, each.failed, "") for each in facts if each.failed]
+    yield from _section("Could not be frozen, and run as plain plum", rows)
+
+
+def _finding_rows(facts: list[FunctionFacts], kind: str) -> Iterator[tuple[str, str, str]]:
+    for each in facts:
+        for finding in each.findings:
+            if finding.kind == kind:
+                example = f"{each.name.rpartition('.')[2]}{finding.example}" if finding.example else ""
+                yield each.name, f"{finding.text} ({', '.join(finding.places)})", example
+
+
+def _slow_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
+    for each in facts:
+        for found in each.decides:
+            if found.is_slow:
+                where = "*args" if found.argument == 0 else f"argument {found.argument}"
+                places = ", ".join(found.places[:3]) + (", ..." if len(found.places) > 3 else "")  # noqa: PLR2004
+                yield each.name, f"{where}: {found.hint} ({places})", found.why
+
+
+def _unresolved_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
+    for each in facts:
+        for found in each.unresolved:
+            place = _short(f"{found.file}:{found.line}")
+            yield each.name + found.signature, f"{found.error} ({place})", ""
+
+
+def _late_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
+    for each in facts:
+        for found in each.late:
+            place = _short(f"{found.file}:{found.line}")
+            yield each.name + found.signature, f"by {found.module} ({place})", ""
+
+
+def notebook(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:
+    """The report as a notebook shows it: the summary, and the rest as text below."""
+    return f"<pre style='white-space:pre-wrap'>{html.escape(text(facts, footer))}</pre>"
