@@ -293,7 +293,11 @@ class Body(Flow):
 def _is_maker(known: Any) -> bool:
     """Whether this is a module or a function of numpy, JAX and the like."""
     named = "__name__" if isinstance(known, types.ModuleType) else "__module__"
-    return str(getattr(known, named, "")).partition(".")[0] in _MAKER_PACKAGES
+    try:
+        module = getattr(known, named, "")
+    except Exception:  # noqa: BLE001  the compiled plum raises TypeError where there is no module
+        return False
+    return str(module).partition(".")[0] in _MAKER_PACKAGES
 
 
 def _result(callee: Value, name: str) -> Value:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from plum_freeze._choice import Choice
 
 CROSSED = """\
-A block of this cache ends that is not the innermost one here. Blocks must end in the
-thread and task that entered them, in reverse order (a generator that yields inside of one leaves it open in its caller)."""
+A block of this cache ends that is not the innermost one here. Blocks must end in the thread
+and task that entered them, in reverse order (a generator that yields inside of one leaves it
+open in its caller)."""
 
 
 class Cache:

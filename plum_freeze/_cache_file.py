@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sys
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +85,10 @@ def _function_row(choice: Choice) -> dict[str, Any]:
         ) from None
     if found is not function:
         raise FreezeError(NAMELESS.format(function=f"{module}.{name}", why=_SHARED))
-    return {"module": module, "name": name, "methods": sorted(map(_choice.text, choice.methods))}
+    methods = sorted(map(_choice.text, choice.methods))
+    if len(set(methods)) < len(methods):
+        raise FreezeError(NAMELESS.format(function=f"{module}.{name}", why=_SAME_TEXT))
+    return {"module": module, "name": name, "methods": methods}
 
 
 def _choice_row(choice: Choice, function: int) -> dict[str, Any]:
@@ -142,23 +146,26 @@ def _read_function(row: dict[str, Any]) -> tuple[Function, dict[str, Method]]:
     """A function, and its methods by their text, which must be those that it had."""
     function = _find_function(row["module"], row["name"])
     _plum.resolve_pending(function)
-    methods = {_choice.text(method): method for method in _plum.resolved_methods(function)}
+    found = _plum.resolved_methods(function)
+    methods = {_choice.text(method): method for method in found}
     gone = [text for text in row["methods"] if text not in methods]
     new = [text for text in methods if text not in row["methods"]]
     changes = [f"{_plum.name_of(function)} has no method {text} any more" for text in gone]
     changes += [f"{_plum.name_of(function)} has a new method {text}" for text in new]
+    if len(methods) < len(found):
+        changes.append(f"{_plum.name_of(function)}: {_SAME_TEXT}")
     if changes:
         raise _ChangedError("; ".join(changes))
     return function, methods
 
 
 def _read_choice(row: dict[str, Any], function: Function, methods: dict[str, Method]) -> Choice:
-    types = [None if name is None else _find_type(name) for name in row["types"]]
+    classes = [None if name is None else _find_type(name) for name in row["types"]]
     method = methods[row["method"]] if "method" in row else None
     inherited = None
     if "inherited" in row:
         inherited = _find_inherited(function, row["inherited"])
-    return Choice(function, types, method, inherited=inherited, methods=[*methods.values()])
+    return Choice(function, classes, method, inherited=inherited, methods=[*methods.values()])
 
 
 def _find_inherited(function: Function, recorded: str) -> tuple[Any, Any]:
@@ -171,6 +178,12 @@ def _find_inherited(function: Function, recorded: str) -> tuple[Any, Any]:
     return value, object
 
 
+_OTHER_BUILTINS = {
+    each.__qualname__: each
+    for each in vars(types).values()
+    if isinstance(each, type) and each.__module__ == "builtins"
+}
+_SAME_TEXT = "two of its methods have the same name and signature in writing"
 _SHARED = "several dispatched functions have this name"
 
 
@@ -195,7 +208,10 @@ def _find_function(module: str, name: str) -> Function:
 
 def _find_type(name: list[str]) -> type | None:
     """A class by its name; None for one that cannot be found so, which counts as any class."""
-    found = _look_up(*name)
+    module, qualname = name
+    found = _look_up(module, qualname)
+    if found is None and module == "builtins":  # NoneType, function, ...: `types` has those
+        return _OTHER_BUILTINS.get(qualname)
     return found if isinstance(found, type) else None
 
 

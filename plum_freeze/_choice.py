@@ -97,7 +97,11 @@ class Choice:
 
     def keep_in(self, table: Table, generation: object) -> None:
         """The choice holds for this state of the table."""
-        table.record(("cache", self.types, id(self.implementation)), self.decision, generation)
+        if None in self.types:
+            table.blind = True
+        else:
+            key = ("cache", self.types, id(self.implementation))
+            table.record(key, self.decision, generation)
         self.generation, self._token = generation, abc.get_cache_token()
 
     def what_changed(self) -> str | None:

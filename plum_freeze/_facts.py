@@ -9,13 +9,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _jax, _marks, _plum, _record, _remedies, _screen, _table, _targets
+from plum_freeze import (
+    _jax,
+    _marks,
+    _plum,
+    _record,
+    _remedies,
+    _screen,
+    _signatures,
+    _table,
+    _targets,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from plum_freeze._jit import Compiled
-    from plum_freeze._plum import Function, Method
+    from plum_freeze._plum import Entry, Function, Method
     from plum_freeze._table import Seal, Table
 
 
@@ -45,7 +55,8 @@ class MethodFacts:
         module: The module that implements it.
         file: The file of its code.
         line: The line there.
-        runs: "jitted", "partly jitted", "plain", "not called yet" or "not frozen".
+        runs: "jitted", "partly jitted", "jitted by its author", "plain", "not called yet" or
+            "not frozen".
         compiled: How many sets of static values it is compiled for.
         reasons: Why it runs plainly, or will.
     """
@@ -106,18 +117,77 @@ NOT_OURS_REMEDY = (
 )
 
 
-def methods_of(function: Function) -> tuple[list[Method], list[UnresolvedFacts]]:
-    """The methods as they will be at the next call, and what cannot be resolved yet."""
-    new: list[Method] = []
-    unresolved = []
+@dataclass(frozen=True, slots=True)
+class Methods:
+    """The methods of a function as they will be at the next call.
+
+    Attributes:
+        comparable: Those whose hints plum can check and compare.
+        others: Those with a hint that it cannot, or not yet.
+        unresolved: What is wrong with the others, and with what waits for its resolution in vain.
+    """
+
+    comparable: list[Method]
+    others: list[Method]
+    unresolved: list[UnresolvedFacts]
+
+
+def methods_of(function: Function) -> Methods:
+    """The methods of a function. Nothing is resolved for it: what is pending stays so."""
+    found = Methods([], [], [])
+    known: dict[int, str] = {}
+    found.comparable.extend(_sorted_out(_plum.resolved_methods(function), found, known))
     for entry in _plum.pending_entries(function):
         try:
-            new.extend(_plum.methods_of(entry, function.__name__))
+            new = _plum.methods_of(entry, function.__name__)
         except Exception as error:  # noqa: BLE001  anything can happen in an annotation
-            file, line = place_of(entry.implementation)
-            text = f"{type(error).__name__}: {error}".splitlines()[0]
-            unresolved.append(UnresolvedFacts(_plum.signature_text(entry), text, file, line))
-    return _plum.methods_after(_plum.resolved_methods(function), new), unresolved
+            problem = _in_one_line(error)
+            found.unresolved.append(_unresolved(_plum.signature_text(entry), problem, entry))
+            continue
+        good = _sorted_out(new, found, known)
+        found.comparable[:] = _plum.methods_after(found.comparable, good)
+    return found
+
+
+def _sorted_out(methods: list[Method], found: Methods, known: dict[int, str]) -> list[Method]:
+    """The methods whose hints can be compared; the others go to `found`."""
+    good = []
+    for method in methods:
+        hints = [*method.signature.types]
+        if method.signature.has_varargs:
+            hints.append(method.signature.varargs)
+        problem = ""
+        for hint in hints:
+            if id(hint) not in known:
+                known[id(hint)] = _problem(hint)
+            problem = problem or known[id(hint)]
+        waits = [hint for hint in hints if _plum.is_promise(hint)]
+        if waits and not problem:
+            module = _plum.module_of_promise(waits[0]) or "a promised type"
+            problem = f"waits for {module}"
+        if problem:
+            found.others.append(method)
+            found.unresolved.append(_unresolved(_signatures.method_text(method), problem, method))
+        else:
+            good.append(method)
+    return good
+
+
+def _problem(hint: Any) -> str:
+    """What plum would raise for this hint, whatever the value; "" if it can be checked."""
+    try:
+        _plum.matches(object(), hint)
+    except Exception as error:  # noqa: BLE001  the error is what is asked for
+        return _in_one_line(error)
+    return ""
+
+
+def _in_one_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0]
+
+
+def _unresolved(signature: str, problem: str, source: Entry | Method) -> UnresolvedFacts:
+    return UnresolvedFacts(signature, problem, *place_of(source.implementation))
 
 
 def place_of(implementation: Any) -> tuple[str, int]:
@@ -135,17 +205,17 @@ def method_facts(function: Function, methods: list[Method]) -> list[MethodFacts]
     grouped: dict[int, list[Method]] = {}
     for method in methods:
         grouped.setdefault(id(method.implementation), []).append(method)
-    return [_one(function, table, group) for group in grouped.values()]
+    return [_one(table, group) for group in grouped.values()]
 
 
-def _one(function: Function, table: Table | None, group: list[Method]) -> MethodFacts:
+def _one(table: Table | None, group: list[Method]) -> MethodFacts:
     first = max(group, key=lambda method: len(method.signature.types))
     others = [method for method in group if method is not first]
     implementation = first.implementation
-    runs, compiled, reasons = _runs(function, table, implementation)
+    runs, compiled, reasons = _runs(table, implementation)
     file, line = place_of(implementation)
     return MethodFacts(
-        signatures=tuple(_plum.method_text(method) for method in (first, *others)),
+        signatures=tuple(_signatures.method_text(method) for method in (first, *others)),
         precedence=max(method.signature.precedence for method in group),
         returns="" if first.return_type is Any else _plum.hint_text(first.return_type),
         module=getattr(implementation, "__module__", None) or "<unknown>",
@@ -157,18 +227,18 @@ def _one(function: Function, table: Table | None, group: list[Method]) -> Method
     )
 
 
-def _runs(
-    function: Function, table: Table | None, implementation: Callable[..., Any]
-) -> tuple[str, int, list[Reason]]:
+def _runs(table: Table | None, implementation: Callable[..., Any]) -> tuple[str, int, list[Reason]]:
     seal = None if table is None else table.seal
     if table is None or seal is None:
         return "not frozen", 0, []
+    if _jax.is_jitted(implementation):
+        return "jitted by its author", 0, []
     found = table.methods.get(id(implementation))
     if found is None:
-        return "not called yet", 0, _reasons_ahead(function, seal, implementation)
+        return "not called yet", 0, _reasons_ahead(seal, implementation)
     if not found.jits:
         never = _never(found.why_never(), found.effect)
-        return "plain", 0, [never or _refused(function, seal, implementation)]
+        return "plain", 0, [never or _refused(seal, implementation)]
     reasons = [
         Reason(text, _remedies.remedy(text), count) for text, count in found.reasons.most_common()
     ]
@@ -183,21 +253,14 @@ def _without_arrays(found: Compiled) -> Reason:
     return Reason("no call had a JAX array among its arguments", "")
 
 
-def _reasons_ahead(
-    function: Function, seal: Seal, implementation: Callable[..., Any]
-) -> list[Reason]:
+def _reasons_ahead(seal: Seal, implementation: Callable[..., Any]) -> list[Reason]:
     """What the code shows before any call."""
     if _marks.marks_of(implementation).eager:
-        return [Reason(EAGER, "")]
-    if _jax.is_jitted(implementation):
-        return [Reason(JITTED, "")]
+        return [Reason("marked with @eager", "")]
     if not seal.jits(implementation):
-        return [_refused(function, seal, implementation)]
+        return [_refused(seal, implementation)]
     effect, _ = _screen.examine(implementation)
     return [] if effect is None else [Reason(str(effect), effect.remedy)]
-
-
-EAGER, JITTED = "marked with @eager", "is jitted already"
 
 
 def _never(why: str | None, effect: _screen.Effect | None) -> Reason | None:
@@ -206,7 +269,7 @@ def _never(why: str | None, effect: _screen.Effect | None) -> Reason | None:
     return Reason(why, effect.remedy if effect is not None and why == str(effect) else "")
 
 
-def _refused(function: Function, seal: Seal, implementation: Callable[..., Any]) -> Reason:
+def _refused(seal: Seal, implementation: Callable[..., Any]) -> Reason:
     """The method may not be jitted, by what `freeze()` was told."""
     from plum_freeze import _freeze
 

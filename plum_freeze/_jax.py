@@ -171,7 +171,9 @@ class Epoch:
         with self._lock:
             self.moves += 1
             moves = self.moves
-            self._context.set_global(moves)
+            # JAX 0.7.2 has no public name for it yet.
+            context = self._context
+            (context if hasattr(context, "set_global") else context._obj).set_global(moves)
         if moves % MOVES_BETWEEN_CLEARING == 0:
             sys.modules["jax"].clear_caches()
 

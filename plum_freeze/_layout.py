@@ -15,7 +15,9 @@ def can_combine(left: type, right: type) -> bool:
     """Whether `class Both(left, right)` could be written."""
     if _is_final(left) or _is_final(right):
         return False
-    if not (issubclass_plainly(type(left), type(right)) or issubclass_plainly(type(right), type(left))):
+    if not (
+        issubclass_plainly(type(left), type(right)) or issubclass_plainly(type(right), type(left))
+    ):
         return False  # metaclass conflict
     solid = _solid_base(left), _solid_base(right)
     if solid[0] not in solid[1].__mro__ and solid[1] not in solid[0].__mro__:
@@ -42,13 +44,17 @@ def _solid_base(cls: type) -> type:
 
 
 def _adds_fields(cls: type, base: type) -> bool:
-    """CPython's `extra_ivars`: whether instances hold more than a `__dict__` and weak references."""
+    """CPython's `extra_ivars`: whether instances hold more than `__dict__` and weak references."""
     size, before = cls.__basicsize__, base.__basicsize__
     if cls.__itemsize__ or base.__itemsize__:
         return size != before or cls.__itemsize__ != base.__itemsize__
     if not cls.__flags__ & _IS_HEAP_TYPE:
         return size != before
-    if cls.__weakrefoffset__ and not base.__weakrefoffset__ and cls.__weakrefoffset__ + _WORD == size:
+    if (
+        cls.__weakrefoffset__
+        and not base.__weakrefoffset__
+        and cls.__weakrefoffset__ + _WORD == size
+    ):
         size -= _WORD
     if cls.__dictoffset__ and not base.__dictoffset__ and cls.__dictoffset__ + _WORD == size:
         size -= _WORD

@@ -13,14 +13,17 @@ Entering and leaving costs about 0.3 us for each dispatched function of the proc
 from __future__ import annotations
 
 import contextvars
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
+
+import wrapt
 
 from plum_freeze import _plum, _table
 from plum_freeze._table import Table
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plum_freeze._cache import Cache
 
 
@@ -32,33 +35,48 @@ class Session:
         outer: The block around it. Calls belong to the innermost block alone.
     """
 
-    __slots__ = ("_task", "_thread", "cache", "outer")
+    __slots__ = ("cache", "loop", "outer", "task", "thread")
 
     def __init__(self, cache: Cache) -> None:
         self.cache = cache
         self.outer: Session | None = current.get()
-        self._thread = threading.get_ident()
-        self._task = _task()
+        self.thread = threading.get_ident()
+        self.loop = _running_loop()
+        self.task = None if self.loop is None else _current_task()
 
     def is_here(self) -> bool:
         """Whether this thread and task entered the block.
 
         A new task, and `asyncio.to_thread`, run in a copy of the context that they were made in.
         """
-        return self._thread == threading.get_ident() and self._task is _task()
+        return (
+            self.thread == threading.get_ident()
+            and self.loop is _running_loop()
+            and (self.loop is None or self.task is _current_task())
+        )
 
     def decide(self, table: Table, types: tuple[type, ...]) -> tuple[Any, Any]:
         """What plum calls for arguments of these types, and what it converts the result to."""
         raise NotImplementedError
 
 
-def _task() -> Any:
-    asyncio = sys.modules.get("asyncio.tasks")
-    running = getattr(asyncio, "events", None)
-    if running is None or running._get_running_loop() is None:
-        return None
-    return asyncio.current_task()  # type: ignore[union-attr]
+# Of asyncio, once it is imported: before, no loop can be running. (Importing it takes 30 ms.)
+_running_loop: Callable[[], Any] = lambda: None  # noqa: E731
+_current_task: Callable[[], Any] = lambda: None  # noqa: E731
 
+
+def _have_loops(events: Any) -> None:
+    global _running_loop  # noqa: PLW0603
+    _running_loop = events._get_running_loop
+
+
+def _have_tasks(tasks: Any) -> None:
+    global _current_task  # noqa: PLW0603
+    _current_task = tasks.current_task
+
+
+wrapt.register_post_import_hook(_have_loops, "asyncio.events")
+wrapt.register_post_import_hook(_have_tasks, "asyncio.tasks")
 
 current: contextvars.ContextVar[Session | None] = contextvars.ContextVar(
     "plum_freeze_cache", default=None

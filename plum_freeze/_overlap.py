@@ -68,7 +68,9 @@ def representatives(hint: Any) -> list[type]:
     if origin is Literal:
         return list(dict.fromkeys(map(type, get_args(hint))))
     if origin is Annotated:
-        return [c for member in members(hint.__origin__) for c in representatives(member)] or [object]
+        return [c for member in members(hint.__origin__) for c in representatives(member)] or [
+            object
+        ]
     if isinstance(hint, type) and origin is None:
         array = _jax.array_hint(hint)
         if array is None:
@@ -140,11 +142,16 @@ def _of_hint(hint: Any) -> list[Example]:
         return [Example(type(value), Value(value)) for value in get_args(hint)]
     if origin is type:
         bound = get_args(hint)[0]
-        values = [bound] if isinstance(bound, type) else [c for c in get_args(bound) if isinstance(c, type)]
+        values = (
+            [bound]
+            if isinstance(bound, type)
+            else [c for c in get_args(bound) if isinstance(c, type)]
+        )
         return [Example(type(value), Value(value)) for value in values]
     if origin in (list, set, frozenset, dict):
         return [Example(origin, Value(origin()))]  # an empty one matches whatever the items are
-    return [Example(cls) for cls in representatives(hint)]
+    found: list[type] = representatives(hint)
+    return [Example(cls) for cls in found]
 
 
 def _common_subclass(left: type, right: type) -> type | None:

@@ -357,6 +357,13 @@ def promised_types(method: Method) -> list[type]:
     return found
 
 
+def is_promise(hint: Any) -> bool:
+    """Whether a hint is a promised type that was not delivered when plum resolved it."""
+    from plum._type import ResolvableType
+
+    return isinstance(hint, ResolvableType)
+
+
 def module_of_promise(promise: Any) -> str | None:
     """The module whose import delivers a `plum.ModuleType`; None for a `PromisedType`."""
     return getattr(promise, "_module", None)
@@ -617,78 +624,3 @@ def is_parametric_check(function: Any) -> bool:
     It compares `type(x)` with the class, type parameter by type parameter.
     """
     return getattr(function, "__module__", None) == "plum._parametric"
-
-
-# -- for the report ------------------------------------------------------------------------------
-
-
-def method_text(method: Method) -> str:
-    """The signature of a resolved method as people write it: `(x: int, y, *z: Array)`."""
-    code = getattr(method.implementation, "__code__", None)
-    names = code.co_varnames if code is not None else ()
-    count = code.co_argcount if code is not None else 0
-    signature = method.signature
-    hints = [hint_text(hint) for hint in signature.types]
-    parts = [
-        (name if hint == "Any" else f"{name}: {hint}") if (name := names[i] if i < count else "")
-        else hint
-        for i, hint in enumerate(hints)
-    ]  # fmt: skip
-    if signature.has_varargs:
-        star = names[count + code.co_kwonlyargcount] if code is not None and code.co_flags & 4 else ""
-        parts.append(f"*{star}: {hint_text(signature.varargs)}")
-    return "(" + ", ".join(parts) + ")"
-
-
-def contenders(methods: Sequence[Method]) -> list[Method]:
-    """What is left of methods that all apply to a call: one that is chosen, or several.
-
-    These are the rules of `plum._resolver.Resolver.resolve`, after it asked which methods apply:
-    what is strictly more general than another goes, and then the highest precedence decides.
-    """
-    candidates: list[Method] = []
-    for method in methods:
-        if not any(c.signature.is_comparable(method.signature) for c in candidates):
-            candidates.append(method)
-            continue
-        kept = [c for c in candidates if not method.signature < c.signature]
-        if any(method.signature <= c.signature for c in candidates):
-            kept.append(method)
-        candidates = kept
-    highest = max((c.signature.precedence for c in candidates), default=0)
-    first = [c for c in candidates if c.signature.precedence == highest]
-    return first if len(first) == 1 else candidates
-
-
-def is_more_specific(left: Method, right: Method) -> bool:
-    """Whether plum prefers `left` wherever both apply, for the types alone."""
-    return bool(left.signature < right.signature)
-
-
-def expanded(method: Method, count: int) -> tuple[Any, ...] | None:
-    """The hints for a call with this many positional arguments; None if it takes another number."""
-    signature = method.signature
-    missing = count - len(signature.types)
-    if missing < 0 or (missing and not signature.has_varargs):
-        return None
-    return tuple(signature.expand_varargs(count))
-
-
-def least_count(method: Method) -> int:
-    """How many positional arguments a method takes at least."""
-    return len(method.signature.types)
-
-
-def has_varargs(method: Method) -> bool:
-    """Whether a method takes any number of positional arguments."""
-    return bool(method.signature.has_varargs)
-
-
-def has_same_types(left: Method, right: Method) -> bool:
-    """Whether two signatures differ in precedence at most."""
-    return bool(left.signature <= right.signature and right.signature <= left.signature)
-
-
-def takes_all(method: Method, hints: Sequence[Any]) -> bool:
-    """Whether a method applies to every call with values of these hints."""
-    return bool(signature(tuple(hints)) <= method.signature)

@@ -63,6 +63,8 @@ class _Row:
 _rows: dict[tuple[Any, ...], _Row] = {}
 _order = itertools.count()
 _lock = threading.Lock()
+# Told of each registration, after it happened.
+listeners: list[Callable[[Function, Entry, Origin, str], None]] = []
 
 
 def add(function: Function, entry: Entry, origin: Origin, phase: str) -> None:
@@ -82,6 +84,8 @@ def add(function: Function, entry: Entry, origin: Origin, phase: str) -> None:
     with _lock:
         _rows.pop(key, None)  # the newest comes last
         _rows[key] = _Row(weakref.ref(function, gone), method, (*facts, next(_order)))
+    for listener in tuple(listeners):
+        listener(function, entry, origin, phase)
 
 
 def adopt(function: Function) -> None:

@@ -8,8 +8,7 @@ import re
 _REMEDIES = (
     (
         r"argument .*\(numpy\.",
-        "pass a JAX array (jnp.asarray); a numpy value is not traced, because jit would cut 64 bits"
-        " to 32",
+        "pass a JAX array (jnp.asarray); numpy's stay as they are, jit would cut 64 bits to 32",
     ),
     (
         r"argument .*static field",
@@ -21,15 +20,13 @@ _REMEDIES = (
     ),
     (
         r"argument ",
-        "pass arrays, immutable values, or containers of those; make a class of your own a pytree"
-        " (jax.tree_util.register_dataclass, equinox.Module) or a frozen dataclass",
+        "pass arrays or immutable values; make your class a pytree or a frozen dataclass",
     ),
     (r"more than \d+ sets", ""),  # the reason itself says what to write
     (r"returns an? .*argument", "nothing to gain: compiled code could only copy it"),
     (
         r"returns ",
-        "return arrays only, if it is worth compiling: jnp.asarray(...), or move what is no array"
-        " to the caller",
+        "return arrays only, if it is worth compiling; move the rest to the caller",
     ),
     (
         r"branches on",

@@ -5,13 +5,16 @@ from __future__ import annotations
 import html
 import io
 import os
+import re
 import shutil
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from plum_freeze._ambiguity import Finding
     from plum_freeze._report import FunctionFacts
 
 NARROWEST, WIDEST = 60, 200
@@ -66,14 +69,14 @@ def heading(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:
     methods = [method for each in facts for method in each.methods]
     counts = Counter(method.runs for method in methods)
     ahead = sum(m.runs == "not called yet" and bool(m.reasons) for m in methods)
-    words = [f"{n} {runs}" for runs, n in sorted(counts.items())]
+    words = [f"{n} {runs}" for runs, n in counts.most_common()]
     if ahead:
-        words.append(f"{ahead} of these will run plainly")
+        words = [w + f" ({ahead} will run plainly)" * w.endswith("yet") for w in words]
     wheres = Counter((each.where, each.on_late) for each in facts if each.frozen)
     frozen = sum(each.frozen for each in facts)
+    functions, all_methods = _count(len(facts), "function"), _count(len(methods), "method")
     lines = [
-        f"plum_freeze: {_count(len(facts), 'function')}, {frozen} frozen, "
-        f"{_count(len(methods), 'method')}: {', '.join(words) or 'none'}.",
+        f"plum_freeze: {functions}, {frozen} frozen; {all_methods}: {', '.join(words) or 'none'}.",
         *(
             f"Frozen at {_short(where)} with on_late={on_late!r}"
             + (f" ({n})." if len(wheres) > 1 else ".")
@@ -91,6 +94,18 @@ def _invalidation(facts: dict[str, Any]) -> str:
     return f"What was compiled is invalidated by moving JAX's epoch: moved {moves} so far."
 
 
+_QUOTED_OR_DOTTED = re.compile(r"""('[^']*'|"[^"]*")|\b(?:[^\W\d]\w*\.)+(?=[^\W\d])""")
+
+
+LONGEST = 200
+
+
+def brief(words: str) -> str:
+    """Without the modules in front of names: `Float[Array, 'n']`. What is in quotes stays."""
+    found = _QUOTED_OR_DOTTED.sub(lambda match: match.group(1) or "", words)
+    return found if len(found) <= LONGEST else found[: LONGEST - 4] + " ..."
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
@@ -98,9 +113,11 @@ def _count(number: int, noun: str) -> str:
 def _short(place: str) -> str:
     """The path below the working folder, or the last three parts of it."""
     path, _, line = place.rpartition(":")
+    if Path(path).parent == Path(__file__).parent:
+        return "the command line"
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117
     if below.startswith(".."):
-        below = os.path.join("...", *path.split(os.sep)[-3:])  # noqa: PTH118
+        below = str(Path("...", *Path(path).parts[-3:]))
     return f"{below}:{line}"
 
 
@@ -128,22 +145,23 @@ def _summary(facts: list[FunctionFacts], width: int) -> Any:
 
     right = {"justify": "right", "no_wrap": True}
     table = _table(
-        ("Function", {"ratio": None, "min_width": 20}),
-        ("Methods", right),
-        ("Jitted", right),
-        ("Plain", right),
-        ("Late", right),
-        ("Decided by", {"max_width": max(20, width // 3)}),
-    )
+        ("Function", {"min_width": 24}), ("Methods", right), ("Jitted", right), ("Plain", right),
+        ("Late", right), ("Decided by", {"max_width": max(22, width // 3)}),
+    )  # fmt: skip
     for each in facts:
         numbers = (len(each.methods), each.jitted, each.plain, len(each.late))
-        styles = ("", "green", "", "yellow")
         cells = [
-            Text(str(n), style=style if n else "dim") for n, style in zip(numbers, styles, strict=True)
+            Text(str(number), style=style if number else "dim")
+            for number, style in zip(numbers, ("", "green", "", "yellow"), strict=True)
         ]
-        name = Text(each.name, style="" if each.frozen else "dim")
+        name = Text(_own_name(each), style="bold" if each.frozen else "dim")
+        name.append(f"\n{each.module}", style="not bold dim")
         table.add_row(name, *cells, Text(each.keys))
     return table
+
+
+def _own_name(facts: FunctionFacts) -> str:
+    return facts.name.removeprefix(facts.module + ".")
 
 
 def _methods(facts: list[FunctionFacts]) -> Iterator[Any]:
@@ -170,7 +188,7 @@ def _methods(facts: list[FunctionFacts]) -> Iterator[Any]:
                 if reason.remedy and reason.remedy not in told:
                     told.add(reason.remedy)
                     how.append(f"\n{reason.remedy}", style="dim italic")
-            name = each.name.rpartition(".")[2] + method.signatures[0]
+            name = _own_name(each) + brief(method.signatures[0])
             table.add_row(Text(name), Text(method.place, style="cyan"), how)
     if shown:
         yield table
@@ -210,9 +228,15 @@ def _failures(facts: list[FunctionFacts]) -> Iterator[Any]:
 def _finding_rows(facts: list[FunctionFacts], kind: str) -> Iterator[tuple[str, str, str]]:
     for each in facts:
         for finding in each.findings:
-            if finding.kind == kind:
-                example = f"{each.name.rpartition('.')[2]}{finding.example}" if finding.example else ""
-                yield each.name, f"{finding.text} ({', '.join(finding.places)})", example
+            if finding.kind == kind and not finding.possible:
+                example = f"for example {_own_name(each)}{finding.example}"
+                which = f"{_finding_text(finding)} ({', '.join(finding.places)})"
+                yield _own_name(each), which, example if finding.example else ""
+
+
+def _finding_text(finding: Finding) -> str:
+    signatures = " and ".join(map(brief, finding.signatures))
+    return f"{signatures}: {finding.text}" if finding.text else signatures
 
 
 def _slow_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
@@ -220,22 +244,23 @@ def _slow_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
         for found in each.decides:
             if found.is_slow:
                 where = "*args" if found.argument == 0 else f"argument {found.argument}"
-                places = ", ".join(found.places[:3]) + (", ..." if len(found.places) > 3 else "")  # noqa: PLR2004
-                yield each.name, f"{where}: {found.hint} ({places})", found.why
+                shown = found.places[:FEW]
+                places = ", ".join([*shown, *["..."][: len(found.places) - len(shown)]])
+                yield _own_name(each), f"{where}: {brief(found.hint)} ({places})", found.why
 
 
 def _unresolved_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
     for each in facts:
         for found in each.unresolved:
             place = _short(f"{found.file}:{found.line}")
-            yield each.name + found.signature, f"{found.error} ({place})", ""
+            yield _own_name(each) + brief(found.signature), f"{found.error} ({place})", ""
 
 
 def _late_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
     for each in facts:
         for found in each.late:
             place = _short(f"{found.file}:{found.line}")
-            yield each.name + found.signature, f"by {found.module} ({place})", ""
+            yield _own_name(each) + brief(found.signature), f"by {found.module} ({place})", ""
 
 
 def notebook(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:

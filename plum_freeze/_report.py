@@ -7,17 +7,16 @@ import json
 import sys
 import weakref
 from dataclasses import dataclass
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import _ambiguity, _analysis, _facts, _hook, _jax, _plum, _record, _table, _targets
-from plum_freeze._facts import LateFacts, MethodFacts, UnresolvedFacts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from plum_freeze._ambiguity import Finding
     from plum_freeze._analysis import Depends
+    from plum_freeze._facts import LateFacts, MethodFacts, UnresolvedFacts
     from plum_freeze._plum import Function
     from plum_freeze._table import Table
 
@@ -73,7 +72,7 @@ class FunctionFacts:
     @property
     def jitted(self) -> int:
         """How many methods run compiled, for some of their calls at least."""
-        return sum(m.compiled > 0 for m in self.methods)
+        return sum(m.compiled > 0 or m.runs == "jitted by its author" for m in self.methods)
 
     @property
     def plain(self) -> int:
@@ -163,7 +162,7 @@ def _is_frozen(function: Function) -> bool:
 def _facts_of(function: Function) -> FunctionFacts:
     table = _table.table_of(function)
     seal = None if table is None else table.seal
-    methods, unresolved = _facts.methods_of(function)
+    methods = _facts.methods_of(function)
     return FunctionFacts(
         name=_plum.name_of(function),
         module=_plum.module_of(function),
@@ -171,11 +170,11 @@ def _facts_of(function: Function) -> FunctionFacts:
         where="" if seal is None else seal.where,
         on_late="" if seal is None else seal.on_late,
         failed=(failed.get(table) if seal is None else None) or "",
-        methods=_facts.method_facts(function, methods),
-        decides=_analysis.depends(methods),
+        methods=_facts.method_facts(function, [*methods.comparable, *methods.others]),
+        decides=_analysis.depends(methods.comparable),
         late=_facts.late_facts(function),
-        unresolved=unresolved,
-        findings=_ambiguity.findings(function, methods),
+        unresolved=methods.unresolved,
+        findings=_ambiguity.findings(function, methods.comparable),
     )
 
 
@@ -193,15 +192,21 @@ def unseen_modules(functions: list[Function]) -> list[tuple[str, str]]:
     for name, module in list(sys.modules.items()):
         if _targets.package_of(name) not in packages or not _is_tracked(name) or _hook.seen(name):
             continue
-        if not isinstance(module, ModuleType):
-            continue
-        namespace = object.__getattribute__(module, "__dict__")  # a lazy module stays lazy
-        spec = namespace.get("__spec__")
-        loader = getattr(spec, "loader", None)
-        if loader is None or namespace.get("__file__") is None:
-            continue  # a namespace package, or made by hand
-        found.append((name, type(loader).__qualname__ if not isinstance(loader, type) else loader.__qualname__))
+        loader = _loader_of(module)
+        if loader is not None:
+            cls = loader if isinstance(loader, type) else type(loader)
+            found.append((name, cls.__qualname__))
     return sorted(found)
+
+
+def _loader_of(module: Any) -> Any:
+    """The loader of a module that came from a file; asks the module for nothing, it may be lazy."""
+    try:
+        namespace = object.__getattribute__(module, "__dict__")
+    except AttributeError:
+        return None  # something else was put into `sys.modules`
+    from_file = namespace.get("__file__") is not None
+    return getattr(namespace.get("__spec__"), "loader", None) if from_file else None
 
 
 def _is_tracked(name: str) -> bool:
@@ -220,7 +225,13 @@ def footer(functions: list[Function]) -> dict[str, Any]:
 
 def plain_data(facts: list[FunctionFacts], functions: list[Function]) -> dict[str, Any]:
     """All of the report, with nothing in it that JSON cannot hold."""
-    made = _record.all_of({id(function) for function in functions})
+    identities = {id(function) for function in functions}
+    packages = {_targets.package_of(_plum.module_of(function)) for function in functions}
+    made = [
+        r
+        for r in _record.all_of()
+        if id(r.function) in identities or _targets.package_of(r.module) in packages
+    ]
     found: dict[str, Any] = json.loads(json.dumps([dataclasses.asdict(each) for each in facts]))
     return {
         "functions": found,
@@ -228,6 +239,7 @@ def plain_data(facts: list[FunctionFacts], functions: list[Function]) -> dict[st
         "registrations": [
             {
                 "function": _plum.name_of(r.function),
+                "defined_in": _plum.module_of(r.function),
                 "signature": r.signature,
                 "module": r.module,
                 "file": r.file,

@@ -27,6 +27,7 @@ from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Option
 
 import equinox as eqx
 import jax
+import jax.export
 import jax.numpy as jnp
 import jaxtyping
 import numpy as np
@@ -543,6 +544,8 @@ def test_equal_keys_find_the_same_method_of_a_library():
 
 CONCRETE, KEY_ARRAY = type(jnp.ones(3)), type(jax.random.key(0))
 TRACER = type(traced(jax.jit, args=[jnp.ones(3)])[0])
+# Until JAX 0.8.2 a tracer's class says that it is an array, and nobody asks its aval.
+OLD = issubclass(TRACER, jax.Array)
 REF = type(jax.new_ref(jnp.ones(3)))
 
 
@@ -592,10 +595,10 @@ REF = type(jax.new_ref(jnp.ones(3)))
         (transparent, int, TYPE),
         (jax.Array, CONCRETE, TYPE),
         (jax.Array, KEY_ARRAY, TYPE),
-        (jax.Array, TRACER, AVAL),
+        (jax.Array, TRACER, TYPE if OLD else AVAL),
         (jax.Array, REF, TYPE),
         (jax.Ref, REF, TYPE),
-        (jax.Ref, TRACER, AVAL),
+        (jax.Ref, TRACER, TYPE if OLD else AVAL),
         (jax.core.Tracer, TRACER, TYPE),
         (np.ndarray, np.ndarray, TYPE),
         (int, np.float64, TYPE),
@@ -659,6 +662,7 @@ def test_most_of_what_people_write_is_cached():
     assert never / len(pairs) < 0.3
 
 
+@pytest.mark.skipif(OLD, reason="JAX before 0.8.2 does not ask a tracer whether it is an array")
 def test_a_class_that_overrides_how_tracers_are_arrays_is_not_cached():
     class Own(jax.core.Tracer):
         def _is_traced_array(self):

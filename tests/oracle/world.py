@@ -66,6 +66,9 @@ class World:
 
     def _open(self) -> None:
         names = self.module.__dict__
+        if PACKAGE not in sys.modules:
+            sys.modules[PACKAGE] = types.ModuleType(PACKAGE)
+            sys.modules[PACKAGE].__path__ = []
         sys.modules[self.module.__name__] = self.module
         sys.modules[self.foreign.__name__] = self.foreign
         exec(_classes, names)
@@ -81,6 +84,8 @@ class World:
             n for n in sys.modules if n.startswith((self.module.__name__, self.foreign.__name__))
         ]:
             del sys.modules[name]
+        if not any(n.startswith(f"{PACKAGE}.") for n in sys.modules):
+            sys.modules.pop(PACKAGE, None)
         mine = set(map(id, self.dispatch.functions.values()))
         plum.Function._instances[:] = [f for f in plum.Function._instances if id(f) not in mine]
         for function, rules in self._rules.items():
