@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _facts, _overlap, _plum, _signatures
+from plum_freeze import _compare, _facts, _overlap, _plum
 from plum_freeze._overlap import Example, Overlaps
 
 if TYPE_CHECKING:
@@ -119,18 +119,20 @@ class _Table:
                 continue
             for count in _counts(len(one), len(other), grows and grows_too):
                 first, second = (
-                    _signatures.expanded(left, count),
-                    _signatures.expanded(right, count),
+                    _compare.expanded(left, count),
+                    _compare.expanded(right, count),
                 )
                 if first is None or second is None:
                     continue
-                shared = list(itertools.takewhile(bool, map(self.overlaps.of, first, second)))
+                shared = list(
+                    itertools.takewhile(bool, map(self.overlaps.of, first or (), second or ()))
+                )
                 if len(shared) == count:
                     yield left, right, shared
 
     def _is_decided(self, left: Method, right: Method) -> bool:
         """Whether plum prefers one of two methods wherever both apply."""
-        below, above = _signatures.compare(left, right)
+        below, above = _compare.compare(left, right)
         if below and above:  # the same types: the higher precedence wins
             first, second = left.signature.precedence, right.signature.precedence
             below, above = first > second, second > first
@@ -149,13 +151,13 @@ class _Table:
             last = self.last.get(key)
             if last is None:
                 applicable = [m for m in self.methods if self._applies(m, combination)]
-                last = self.last[key] = _signatures.contenders(applicable)
+                last = self.last[key] = _compare.contenders(applicable)
             if len(last) > 1 and left in last and right in last:
                 return list(combination)
         return None
 
     def _applies(self, method: Method, examples: tuple[Example, ...]) -> bool:
-        hints = _signatures.expanded(method, len(examples))
+        hints = _compare.expanded(method, len(examples))
         return hints is not None and all(map(self._matches, examples, hints))
 
     def _matches(self, example: Example, hint: Any) -> bool:
@@ -188,7 +190,7 @@ class _Table:
             return []
         found = []
         for part in parts:
-            taking = next((m for m in rivals if _signatures.takes_all(m, part)), None)
+            taking = next((m for m in rivals if _compare.takes_all(m, part)), None)
             if taking is None:
                 return []
             found.append(taking)
@@ -204,7 +206,7 @@ def _counts(one: int, other: int, both_grow: bool) -> list[int]:
 def _pair(left: Method, right: Method, example: list[Example]) -> Finding:
     return Finding(
         "ambiguous",
-        [_signatures.method_text(left), _signatures.method_text(right)],
+        [_compare.method_text(left), _compare.method_text(right)],
         "",
         f"({', '.join(map(str, example))})",
         possible=any(each.both for each in example),
@@ -214,7 +216,7 @@ def _pair(left: Method, right: Method, example: list[Example]) -> Finding:
 
 
 def _never(method: Method, why: str, others: list[Method]) -> Finding:
-    signatures = [_signatures.method_text(each) for each in (method, *others)]
+    signatures = [_compare.method_text(each) for each in (method, *others)]
     places = _places(method, *others)
     return Finding("unreachable", signatures, why, "", possible=False, count=1, places=places)
 

@@ -131,10 +131,11 @@ def _import(names: list[str]) -> tuple[float, list[Span]]:
     for name in names:
         if not all(part.isidentifier() for part in name.split(".")):
             raise _Wrong(f"{name!r} is no name of a package; write it as for import: a.b")
+    for name in names:
+        _install.install(_targets.package_of(name))
     with _timeline.recording() as spans:
         start = time.perf_counter()
         for name in names:
-            _install.install(_targets.package_of(name))
             try:
                 importlib.import_module(name)
             except KeyboardInterrupt:
@@ -157,7 +158,7 @@ def _fail(name: str, error: BaseException) -> NoReturn:
     ]
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     raise _Wrong(
-        f"importing {name!r} failed: {type(error).__name__}: {text[0]}{where}; --traceback shows all"
+        f"importing {name!r} failed: {type(error).__name__}: {text[0]}{where}; see --traceback"
     ) from error
 
 

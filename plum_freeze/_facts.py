@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
+    _compare,
     _jax,
     _marks,
     _plum,
     _record,
     _remedies,
     _screen,
-    _signatures,
     _table,
     _targets,
 )
@@ -167,7 +167,7 @@ def _sorted_out(methods: list[Method], found: Methods, known: dict[int, str]) ->
             problem = f"waits for {module}"
         if problem:
             found.others.append(method)
-            found.unresolved.append(_unresolved(_signatures.method_text(method), problem, method))
+            found.unresolved.append(_unresolved(_compare.method_text(method), problem, method))
         else:
             good.append(method)
     return good
@@ -215,7 +215,7 @@ def _one(table: Table | None, group: list[Method]) -> MethodFacts:
     runs, compiled, reasons = _runs(table, implementation)
     file, line = place_of(implementation)
     return MethodFacts(
-        signatures=tuple(_signatures.method_text(method) for method in (first, *others)),
+        signatures=tuple(_compare.method_text(method) for method in (first, *others)),
         precedence=max(method.signature.precedence for method in group),
         returns="" if first.return_type is Any else _plum.hint_text(first.return_type),
         module=getattr(implementation, "__module__", None) or "<unknown>",

@@ -10,7 +10,18 @@ import warnings
 from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
-from plum_freeze import _hook, _jax, _late, _plum, _record, _report, _table, _targets, _world
+from plum_freeze import (
+    _hook,
+    _jax,
+    _late,
+    _plum,
+    _record,
+    _report,
+    _table,
+    _targets,
+    _ways_in,
+    _world,
+)
 from plum_freeze._errors import FreezeError
 from plum_freeze._report import Report
 from plum_freeze._table import Seal, Table
@@ -79,23 +90,32 @@ def watch_everything() -> bool:
     return True
 
 
+class _Listener:
+    """What the ways in tell."""
+
+    registering = staticmethod(_late.registering)
+    delivered = staticmethod(_world.delivered)
+
+    @staticmethod
+    def invoking(function: Any, types: tuple[Any, ...]) -> Any:
+        __tracebackhide__ = True
+        return _plum.invoked(function, *_table.invoke(function, types))
+
+    @staticmethod
+    def resolving(function: Any, target: Any) -> Any:
+        __tracebackhide__ = True
+        _table.asked(function, target)
+        return _plum.choose_any(function, target)
+
+
 def patch() -> None:
     """Have every registration told, from now on."""
-    _plum.watch(_late.registering, _asking, _world.delivered)
+    _ways_in.watch(_Listener())
 
 
 def _before_miss(table: Table) -> None:
     _late.find_unseen(table)
     _world.check_token()
-
-
-def _asking(function: Any, target: Any, kind: str) -> Any:
-    """In place of `Function.invoke` and `Function.resolve_method`: as plum does, and recorded."""
-    __tracebackhide__ = True
-    if kind == "invoke":
-        return _plum.invoked(function, *_table.invoke(function, target))
-    _table.asked(function, target)
-    return _plum.choose_any(function, target)
 
 
 def _tables() -> list[Table]:

@@ -17,7 +17,7 @@ import wrapt
 from plum_freeze._errors import FreezeError
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable
+    from collections.abc import Hashable, Iterable
 
 
 def loaded() -> bool:
@@ -126,6 +126,33 @@ def is_jitted(function: Any) -> bool:
     return hasattr(function, "clear_cache") and hasattr(function, "lower")
 
 
+def jit_is_disabled() -> bool:
+    """Whether `jax.disable_jit()` is in force here."""
+    import jax
+
+    return bool(jax.config.jax_disable_jit)
+
+
+_EAGER = frozenset({"EvalTrace", "JVPTrace", "LinearizeTrace", "BatchTrace"})
+
+
+def transforms_eagerly(tracers: Iterable[Any]) -> bool:
+    """Whether `grad`, `vmap` and their like run here with no jit around them.
+
+    Each operation is then run and differentiated one by one, and a jitted function as one.
+    """
+    from jax._src import core
+
+    traces = [tracer._trace for tracer in tracers]
+    traces.append(getattr(core.trace_ctx, "trace", None))
+    for trace in traces:
+        while trace is not None:
+            if type(trace).__name__ not in _EAGER:
+                return False
+            trace = getattr(trace, "parent_trace", None)
+    return True
+
+
 # -- the epoch -----------------------------------------------------------------------------------
 
 # JAX keeps the entries of superseded epochs and scans them: after 500 moves a hot call takes 170 us
@@ -202,7 +229,9 @@ def is_branching(error: BaseException) -> bool:
 class InOrder:
     """A dict in a result, in the order of its keys. JAX sorts the keys of a dict.
 
-    It is unflattened into a plain dict, so that nobody ever sees one.
+    It goes through JAX as it is: where jit's C++ puts a result together it uses the structure of
+    the result that it saw first, so that a node that turns into a dict comes back with its values
+    under the wrong keys [measured].
     """
 
     def __init__(self, items: dict[Any, Any]) -> None:
@@ -217,7 +246,7 @@ def register_in_order() -> None:
     jax.tree_util.register_pytree_node(
         InOrder,
         lambda node: (tuple(node.items.values()), tuple(node.items)),
-        lambda keys, values: dict(zip(keys, values, strict=True)),  # type: ignore[arg-type,return-value]
+        lambda keys, values: InOrder(dict(zip(keys, values, strict=True))),
     )
 
 

@@ -57,7 +57,7 @@ _deferred: dict[str, list[tuple[Table, list[Entry]]]] = {}
 
 
 def registering(function: Function | None, entries: list[Entry], proceed: Callable[[], Any]) -> Any:
-    """Around each registration: see `_plum.watch`.
+    """Around each registration: see `_ways_in`.
 
     Raises:
         LateRegistrationError: The function is frozen with `on_late="raise"`.

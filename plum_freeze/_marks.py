@@ -43,12 +43,24 @@ class Marks:
         traced: Parameters whose Python scalars are traced.
         positional: The names of the positional parameters, in order.
         varargs: The name of `*args`, or "".
+        sees_order: The method has `**kwargs`, and so it can see in which order keywords come.
     """
 
     eager: bool = False
     traced: frozenset[str] = frozenset()
     positional: tuple[str, ...] = ()
     varargs: str = ""
+    sees_order: bool = True
+
+    def name(self, position: int) -> str:
+        """The name of a positional parameter, or its number where it has none."""
+        if position < len(self.positional):
+            return self.positional[position]
+        return self.varargs or f"number {position + 1}"
+
+    def traces(self, position: int) -> bool:
+        """Whether Python scalars in this positional argument are traced."""
+        return bool(self.traced) and self.name(position) in self.traced
 
 
 def marks_of(function: Any) -> Marks:
@@ -62,7 +74,11 @@ def marks_of(function: Any) -> Marks:
     names = code.co_varnames
     has_varargs = code.co_flags & inspect.CO_VARARGS
     varargs = names[code.co_argcount + code.co_kwonlyargcount] if has_varargs else ""
-    return Marks(positional=names[: code.co_argcount], varargs=varargs)
+    return Marks(
+        positional=names[: code.co_argcount],
+        varargs=varargs,
+        sees_order=bool(code.co_flags & inspect.CO_VARKEYWORDS),
+    )
 
 
 def eager(method: F) -> F:
@@ -122,9 +138,7 @@ def traced(*names: str) -> Callable[[F], F]:
 
 def _check(method: Any, name: str) -> None:
     if _plum.is_function(method):
-        text = WRONG_ORDER.format(
-            name=name, function=_plum.name_of(method), method=method.__name__
-        )
+        text = WRONG_ORDER.format(name=name, function=_plum.name_of(method), method=method.__name__)
         raise FreezeError(text)
     if not isinstance(method, FunctionType):
         raise FreezeError(NOT_A_FUNCTION.format(name=name, value=method))

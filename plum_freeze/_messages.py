@@ -102,8 +102,8 @@ def first_line(late: Late) -> str:
 def _changes(changes: tuple[str, ...], consequence: str) -> str:
     if not changes:
         return "\nNo decision taken so far changes: nothing is traced again."
-    unique = list(dict.fromkeys(changes))
-    return CHANGED.format(count=len(unique), decisions=_some(unique, ", "), consequence=consequence)
+    lines = [f"    {change}" for change in dict.fromkeys(changes)]
+    return CHANGED.format(decisions=_some(lines, "\n"), consequence=consequence)
 
 
 def _some(parts: list[str], separator: str) -> str:

@@ -158,7 +158,8 @@ def _common_subclass(left: type, right: type) -> type | None:
     """A class that exists and derives from both."""
     waiting, seen = [left], {left}
     while waiting and len(seen) < MOST_SUBCLASSES:
-        for cls in type.__subclasses__(waiting.pop()):
+        subclasses: list[type] = type.__subclasses__(waiting.pop())
+        for cls in subclasses:
             if right in cls.__mro__:
                 return cls
             if cls not in seen:

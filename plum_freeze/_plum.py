@@ -5,15 +5,14 @@ plum is imported when it is first needed, because it imports rich and beartype.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import sys
-import threading
-from dataclasses import dataclass
-from types import FunctionType
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-import wrapt
+from plum_freeze._signatures import Entry as Entry
+from plum_freeze._signatures import hint_text as hint_text
+from plum_freeze._signatures import methods_of as methods_of
+from plum_freeze._signatures import signature_text as signature_text
+from plum_freeze._signatures import with_types_swapped as with_types_swapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -161,28 +160,6 @@ def register_again(function: Function) -> None:
 # -- methods and resolution ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One registration as plum keeps it: the arguments of `Function.register`."""
-
-    implementation: Callable[..., Any]
-    signature: Signature | None
-    precedence: int | None
-
-    def is_same(self, other: Entry) -> bool:
-        """Whether both are the very same registration."""
-        return (
-            self.implementation is other.implementation
-            and self.signature is other.signature
-            and self.precedence == other.precedence
-        )
-
-    @property
-    def key(self) -> tuple[int, int, int | None]:
-        """Identifies the registration for as long as plum keeps it."""
-        return id(self.implementation), id(self.signature), self.precedence
-
-
 def entries(function: Function) -> list[Entry]:
     """All registrations of the function in order, those that wait for their resolution last."""
     return [Entry(*entry) for entry in [*function._resolved, *function._pending]]
@@ -225,7 +202,9 @@ def choose(function: Function, args: tuple[Any, ...]) -> Method:
 
 def choose_any(function: Function, args: Any) -> tuple[Callable[..., Any], Any]:
     """Implementation and return type, with parent classes asked; errors as from a plain call."""
-    return _original("resolve_method")(function, args)  # type: ignore[no-any-return]
+    if not _resolve_method:
+        keep_originals()
+    return _resolve_method[0](function, args)  # type: ignore[no-any-return]
 
 
 def choose_among(methods: Sequence[Method], types: tuple[type, ...]) -> Method | None:
@@ -261,63 +240,6 @@ def methods_after(methods: Sequence[Method], new: Iterable[Method]) -> list[Meth
     for method in new:
         resolver.register(method)
     return list(resolver.methods)
-
-
-def methods_of(entry: Entry, name: str) -> list[Method]:
-    """The methods that a registration will give: one, and one for each default value.
-
-    Annotations are resolved on a copy, so that plum still resolves the originals when it would.
-
-    Raises:
-        Exception: An annotation cannot be resolved yet, or plum will refuse the method.
-    """
-    from plum import Method as PlumMethod
-    from plum import Signature as PlumSignature
-    from plum import append_default_args, extract_return_type
-
-    function = _with_own_annotations(entry.implementation)
-    signature = entry.signature
-    if signature is None:
-        signature = PlumSignature.from_callable(function, precedence=entry.precedence or 0)
-    return_type = extract_return_type(function)
-    return [
-        PlumMethod(entry.implementation, each, function_name=name, return_type=return_type)
-        for each in append_default_args(signature, function)
-    ]
-
-
-def _with_own_annotations(function: Callable[..., Any]) -> Callable[..., Any]:
-    if not isinstance(function, FunctionType):
-        return function
-    copy = FunctionType(
-        function.__code__,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        function.__closure__,
-    )
-    copy.__kwdefaults__ = function.__kwdefaults__
-    copy.__annotations__ = dict(function.__annotations__)
-    copy.__qualname__ = function.__qualname__
-    copy.__module__ = function.__module__
-    copy.__type_params__ = getattr(function, "__type_params__", ())  # type: ignore[attr-defined]
-    return copy
-
-
-def with_types_swapped(method: Method) -> Method:
-    """The same method for two arguments in the other order."""
-    from plum import Method as PlumMethod
-    from plum import Signature as PlumSignature
-
-    swapped = PlumSignature(
-        *reversed(method.signature.types), precedence=method.signature.precedence
-    )
-    return PlumMethod(
-        method.implementation,
-        swapped,
-        function_name=method.function_name,
-        return_type=method.return_type,
-    )
 
 
 def parents_holding(function: Function) -> list[tuple[type, Any]]:
@@ -369,180 +291,42 @@ def module_of_promise(promise: Any) -> str | None:
     return getattr(promise, "_module", None)
 
 
-def signature_text(entry: Entry) -> str:
-    """The signature as people write it, also where it cannot be resolved yet."""
-    if entry.signature is not None:
-        hints = [*entry.signature.types]
-        return "(" + ", ".join(map(hint_text, hints)) + ")"
-    function = entry.implementation
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return "(...)"
-    annotations = getattr(function, "__annotations__", {})
-    names = code.co_varnames[: code.co_argcount]
-    parts = [
-        f"{name}: {hint_text(annotations[name])}" if name in annotations else name for name in names
-    ]
-    if code.co_flags & 0x04:  # CO_VARARGS
-        name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
-        hint = f": {hint_text(annotations[name])}" if name in annotations else ""
-        parts.append(f"*{name}{hint}")
-    return "(" + ", ".join(parts) + ")"
-
-
-def hint_text(hint: Any) -> str:
-    """A hint as plum shows it, shortly."""
-    if isinstance(hint, str):
-        return hint
-    from plum.repr import repr_short
-
-    return repr_short(hint)
-
-
 # -- the ways in ---------------------------------------------------------------------------------
 
 
-class Registering(Protocol):
-    """Is told of each registration, around it: nothing has changed before `proceed()`."""
-
-    def __call__(
-        self,
-        function: Function | None,
-        entries: list[Entry],
-        proceed: Callable[[], Any],
-    ) -> Any:
-        """Call `proceed` and return what it returns, or raise to refuse the registration."""
-
-
-class Asking(Protocol):
-    """Is told of each `invoke` and `resolve_method`: a decision is taken outside of a call."""
-
-    def __call__(self, function: Function, target: tuple[Any, ...], kind: str) -> Any:
-        """Return what the original would return."""
-
-
-_originals: dict[str, Any] = {}
-_inside = threading.local()
-
-
-def _original(name: str) -> Any:
-    from plum import Function
-
-    return _originals.get(name) or getattr(Function, name)
-
-
-def watch(registering: Registering, asking: Asking, delivered: Callable[[Any], None]) -> None:
-    """Patch every way in. In the compiled plum no single one of them sees all.
-
-    A registration passes by several of them in the pure-Python plum: the outermost tells.
-
-    Args:
-        registering: Called around each registration.
-        asking: Called in place of `Function.invoke`, and of `Function.resolve_method`.
-        delivered: Called after a promised type got its type.
-    """
+def ways_in() -> list[tuple[type, str, str]]:
+    """Where registrations and questions pass by: class, name of its method, and what it is."""
     from plum import Dispatcher, Function
     from plum._type import ResolvableType
 
-    if _originals:
-        return
-    for name in ("invoke", "resolve_method"):
-        _originals[name] = getattr(Function, name)
-
-    def tell(function: Function | None, found: list[Entry], proceed: Callable[[], Any]) -> Any:
-        if getattr(_inside, "registration", False):
-            return proceed()
-
-        def guarded() -> Any:
-            _inside.registration = True
-            try:
-                return proceed()
-            finally:
-                _inside.registration = False
-
-        return registering(function, found, guarded)
-
-    def on_dispatcher(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        method = args[0] if args else None
-        if method is None:
-            return wrapped(*args, **kwargs)
-        precedence = kwargs.get("precedence", 0)
-        from plum import get_overloads
-
-        found = [Entry(m, None, precedence) for m in get_overloads(method) or [method]]
-        function = existing(instance, method)
-        return tell(function, found, lambda: wrapped(*args, **kwargs))
-
-    def on_add_method(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        method, *signatures = args
-        found = [Entry(method, s, kwargs.get("precedence")) for s in signatures]
-        return tell(existing(instance, method), found, lambda: wrapped(*args, **kwargs))
-
-    def on_dispatch(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        method, precedence = _bind_dispatch(*args, **kwargs)
-        if method is None:
-            return wrapped(*args, **kwargs)
-        return tell(instance, [Entry(method, None, precedence)], lambda: wrapped(*args, **kwargs))
-
-    def on_register_multiple(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        found = [Entry(args[0], s, None) for s in kwargs["signatures"]]
-        return tell(instance, found, lambda: wrapped(*args, **kwargs))
-
-    def on_register(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        found = [Entry(*_bind_register(*args, **kwargs))]
-        return tell(instance, found, lambda: wrapped(*args, **kwargs))
-
-    def on_invoke(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        return asking(instance, args, "invoke")
-
-    def on_resolve(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        return asking(instance, (args or tuple(kwargs.values()))[0], "resolve_method")
-
-    def on_deliver(wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        result = wrapped(*args, **kwargs)
-        delivered(instance)
-        return result
-
-    for owner, name, wrapper in (
-        (Dispatcher, "__call__", on_dispatcher),
-        (Dispatcher, "_add_method", on_add_method),
-        (Function, "dispatch", on_dispatch),
-        (Function, "_register_one", on_dispatch),
-        (Function, "_register_multiple", on_register_multiple),
-        (Function, "register", on_register),
-        (Function, "invoke", on_invoke),
-        (Function, "resolve_method", on_resolve),
-        (ResolvableType, "deliver", on_deliver),
-    ):
-        wrapt.wrap_function_wrapper(owner, name, wrapper)
-    _call_what_the_class_says(Dispatcher)
+    return [
+        (Dispatcher, "__call__", "dispatcher"),
+        (Dispatcher, "_add_method", "multi"),
+        (Function, "dispatch", "dispatch"),
+        (Function, "_register_one", "dispatch"),
+        (Function, "_register_multiple", "dispatch_multi"),
+        (Function, "register", "register"),
+        (Function, "invoke", "invoke"),
+        (Function, "resolve_method", "resolve_method"),
+        (ResolvableType, "deliver", "deliver"),
+    ]
 
 
-_HAVE_VECTORCALL = 1 << 11
-_WORDS_BEFORE_FLAGS = 21  # of PyTypeObject, in Python 3.11
+_resolve_method: list[Any] = []
 
 
-def _call_what_the_class_says(cls: type) -> None:
-    """Have `instance()` use a `__call__` that was replaced on a compiled class.
+def keep_originals() -> None:
+    """Keep what the patches stand in front of."""
+    from plum import Function
 
-    In Python 3.11 a call goes past it, through a pointer in the instance, for as long as the class
-    has this flag. Later versions take the flag away when `__call__` is assigned (CPython issue
-    93274, pull request 95437); this does the same.
-    """
-    if sys.version_info >= (3, 12) or not cls.__flags__ & _HAVE_VECTORCALL:
-        return
-    offset = _WORDS_BEFORE_FLAGS * ctypes.sizeof(ctypes.c_void_p)
-    flags = ctypes.c_ulong.from_address(id(cls) + offset)
-    if flags.value == cls.__flags__:  # this is CPython, laid out as we know it
-        flags.value &= ~_HAVE_VECTORCALL
+    _resolve_method.append(Function.resolve_method)
 
 
-def _bind_dispatch(method: Any = None, precedence: int = 0) -> tuple[Any, int]:
-    return method, precedence
+def overloads(method: Any) -> list[Any]:
+    """The overloads that `plum.overload` has seen of a function."""
+    from plum import get_overloads
 
-
-def _bind_register(f: Any, signature: Any = None, precedence: Any = 0) -> tuple[Any, Any, Any]:
-    return f, signature, precedence
+    return list(get_overloads(method))
 
 
 def existing(dispatcher: Any, method: Any) -> Function | None:

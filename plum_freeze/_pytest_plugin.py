@@ -164,6 +164,7 @@ class Frozen:
 
         An item of a document whose examples build on one another (sybil) is no test by itself.
         """
+        __tracebackhide__ = True
         self._node = item.nodeid
         self._isolation.start()
         try:
@@ -175,6 +176,7 @@ class Frozen:
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[None]:
         """What a fixture of a class, module or session registers is there for other tests too."""
+        __tracebackhide__ = True
         if fixturedef.scope == "function":
             return (yield)  # type: ignore[return-value]
         with self._isolation.keeping():
@@ -183,6 +185,7 @@ class Frozen:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Iterator[None]:
         """Who tidies up knows better what was there."""
+        __tracebackhide__ = True
         with self._isolation.keeping():
             return (yield)  # type: ignore[return-value]
 

@@ -1,18 +1,21 @@
-"""Whether a traced method's result is one that compiled code can give (DESIGN 6, rule 5)."""
+"""Whether a method's result is one that compiled code can give (DESIGN 6, rule 5)."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from plum_freeze import _jax
+from plum_freeze._apart import explains
 from plum_freeze._static import Plain, static_key, type_name
 
 
-def checked(result: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
-    """The result, with dicts in the order of their keys.
+def checked(result: Any, args: Any, kwargs: dict[str, Any]) -> tuple[Any, bool]:
+    """The result as it goes through JAX, and whether `unwrap` must be called on what comes out.
+
+    JAX sorts the keys of a dict, and so each dict in another order becomes an `InOrder`.
 
     Args:
-        result: What the method returned under its trace.
+        result: What the method returned, traced or not.
         args: What it was called with.
         kwargs: The same by name.
 
@@ -22,50 +25,79 @@ def checked(result: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """
     if any(result is value for value in (*args, *kwargs.values())):
         raise Plain("returns an argument as it is")
-    walk = _Walk({id(part) for part in _containers([*args, *kwargs.values()])})
+    walk = _Walk(set(map(id, _mutable_in([*args, *kwargs.values()]))))
     result = walk.through(result, inside_node=False)
     if not walk.arrays:
         raise Plain(f"returns {type_name(result)} without an array in it")
-    return result
+    return result, walk.wrapped
 
 
-def _containers(values: list[Any]) -> list[Any]:
-    """The lists and dicts among the arguments, at any depth that JAX does not hide."""
+def unwrap(value: Any) -> Any:
+    """A compiled result with its dicts in the order in which the method made them."""
+    cls = type(value)
+    if cls is _jax.InOrder:
+        return {key: unwrap(v) for key, v in value.items.items()}
+    if cls is tuple or cls is list:
+        return cls([unwrap(v) for v in value])
+    if cls is dict:
+        return {key: unwrap(v) for key, v in value.items()}
+    return value
+
+
+def _mutable_in(values: list[Any]) -> list[Any]:
+    """The lists, dicts and other mutable pytree nodes among the arguments, at any depth."""
     found = []
     for value in values:
-        if isinstance(value, (list, tuple, dict)):
-            found.extend([] if isinstance(value, tuple) else [value])
-            found.extend(_containers([*(value.values() if isinstance(value, dict) else value)]))
+        children = _children(value)
+        if children is not None:
+            found.extend([value] if _is_mutable(value) else [])
+            found.extend(_mutable_in(children))
     return found
+
+
+def _children(value: Any) -> list[Any] | None:
+    if value is None or _jax.is_array(value) or not _jax.loaded():
+        return None
+    node = _jax.one_level(value)
+    return None if node is None else list(node[0])
+
+
+def _is_mutable(value: Any) -> bool:
+    """Whether a program can tell this object from an equal one: it changes in place."""
+    if isinstance(value, tuple):
+        return False
+    # A frozen dataclass and an equinox module refuse in a `__setattr__` of their own.
+    cls: Any = type(value)
+    return isinstance(value, (list, dict)) or cls.__setattr__ is object.__setattr__
 
 
 class _Walk:
     def __init__(self, arguments: set[int]) -> None:
-        self.arguments = arguments
+        self.taken = arguments  # and then each mutable object that was met
         self.arrays = 0
+        self.wrapped = False
 
     def through(self, value: Any, *, inside_node: bool) -> Any:
         cls = type(value)
         if _jax.is_array(value):
             self.arrays += 1
             return value
-        if id(value) in self.arguments:
-            raise Plain(f"returns a {cls.__name__} that is an argument")
+        if value is None:
+            return value
+        children = _children(value)
+        if children is None:
+            raise Plain(f"returns {type_name(value)}")
+        if _is_mutable(value):
+            if id(value) in self.taken:
+                raise Plain(f"returns a {cls.__name__} that is an argument, or the same one twice")
+            self.taken.add(id(value))
         if cls is tuple or cls is list:
             return cls([self.through(v, inside_node=inside_node) for v in value])
         if cls is dict:
             return self._dict(value, inside_node=inside_node)
-        node = None if cls is type(None) else _jax.one_level(value)
-        if node is not None:
-            children, auxiliary = node
-            try:
-                static_key(auxiliary)
-            except Plain as plain:
-                raise Plain(f"returns {type_name(value)} with a static field of type {plain}") from None
-            for child in children:
-                self.through(child, inside_node=True)
-        elif value is not None:
-            raise Plain(f"returns {type_name(value)}")
+        _check_rebuilt(value)
+        for child in children:
+            self.through(child, inside_node=True)
         return value
 
     def _dict(self, value: dict[Any, Any], *, inside_node: bool) -> Any:
@@ -80,5 +112,24 @@ class _Walk:
             return items
         if inside_node:
             raise Plain("returns a dict, inside of another object, whose keys are not in order")
+        self.wrapped = True
         _jax.register_in_order()
         return _jax.InOrder(items)
+
+
+def _check_rebuilt(value: Any) -> None:
+    """Whether JAX can make an object like this one from its leaves.
+
+    Raises:
+        Plain: It has something that is not in its pytree, or that is not static.
+    """
+    node = _jax.one_level(value)
+    assert node is not None  # noqa: S101 (it has children)
+    children, auxiliary = node
+    if not explains(value, children, auxiliary):
+        raise Plain(f"returns {type_name(value)} that keeps more than its pytree shows")
+    if auxiliary is not type(value):
+        try:
+            static_key(auxiliary)
+        except Plain as plain:
+            raise Plain(f"returns {type_name(value)} with a static field of type {plain}") from None

@@ -1,72 +1,127 @@
-"""Methods and signatures compared by plum's own rules, and shown as people write them."""
+"""Registrations and their signatures, by plum's public names alone."""
 
 from __future__ import annotations
 
-import inspect
-from typing import TYPE_CHECKING, Any
-
-from plum_freeze import _plum
+import re
+from dataclasses import dataclass
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
-    from plum_freeze._plum import Method
+    import plum
+
+    Method: TypeAlias = plum.Method
+    Signature: TypeAlias = plum.Signature
 
 
-def method_text(method: Method) -> str:
-    """The signature of a resolved method as people write it: `(x: int, y, *z: Array)`."""
-    code = getattr(method.implementation, "__code__", None)
-    names = code.co_varnames if code is not None else ()
-    count = code.co_argcount if code is not None else 0
-    signature = method.signature
-    hints = [_plum.hint_text(hint) for hint in signature.types]
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One registration as plum keeps it: the arguments of `Function.register`."""
+
+    implementation: Callable[..., Any]
+    signature: Signature | None
+    precedence: int | None
+
+    def is_same(self, other: Entry) -> bool:
+        """Whether both are the very same registration."""
+        return (
+            self.implementation is other.implementation
+            and self.signature is other.signature
+            and self.precedence == other.precedence
+        )
+
+    @property
+    def key(self) -> tuple[int, int, int | None]:
+        """Identifies the registration for as long as plum keeps it."""
+        return id(self.implementation), id(self.signature), self.precedence
+
+
+def methods_of(entry: Entry, name: str) -> list[Method]:
+    """The methods that a registration will give: one, and one for each default value.
+
+    Annotations are resolved on a copy, so that plum still resolves the originals when it would.
+
+    Raises:
+        Exception: An annotation cannot be resolved yet, or plum will refuse the method.
+    """
+    from plum import Method as PlumMethod
+    from plum import Signature as PlumSignature
+    from plum import append_default_args, extract_return_type
+
+    function = _with_own_annotations(entry.implementation)
+    signature = entry.signature
+    if signature is None:
+        signature = PlumSignature.from_callable(function, precedence=entry.precedence or 0)
+    return_type = extract_return_type(function)
+    return [
+        PlumMethod(entry.implementation, each, function_name=name, return_type=return_type)
+        for each in append_default_args(signature, function)
+    ]
+
+
+def _with_own_annotations(function: Callable[..., Any]) -> Callable[..., Any]:
+    if not isinstance(function, FunctionType):
+        return function
+    copy = FunctionType(
+        function.__code__,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        function.__closure__,
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__annotations__ = dict(function.__annotations__)
+    copy.__qualname__ = function.__qualname__
+    copy.__module__ = function.__module__
+    copy.__type_params__ = getattr(function, "__type_params__", ())  # type: ignore[attr-defined]
+    return copy
+
+
+def with_types_swapped(method: Method) -> Method:
+    """The same method for two arguments in the other order."""
+    from plum import Method as PlumMethod
+    from plum import Signature as PlumSignature
+
+    swapped = PlumSignature(
+        *reversed(method.signature.types), precedence=method.signature.precedence
+    )
+    return PlumMethod(
+        method.implementation,
+        swapped,
+        function_name=method.function_name,
+        return_type=method.return_type,
+    )
+
+
+def signature_text(entry: Entry) -> str:
+    """The signature as people write it, also where it cannot be resolved yet."""
+    if entry.signature is not None:
+        hints = [*entry.signature.types]
+        return "(" + ", ".join(map(hint_text, hints)) + ")"
+    function = entry.implementation
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return "(...)"
+    annotations = getattr(function, "__annotations__", {})
+    names = code.co_varnames[: code.co_argcount]
     parts = [
-        (name if hint == "Any" else f"{name}: {hint}") if (name := names[i] if i < count else "")
-        else hint
-        for i, hint in enumerate(hints)
-    ]  # fmt: skip
-    if signature.has_varargs:
-        is_named = code is not None and code.co_flags & inspect.CO_VARARGS
-        star = names[count + code.co_kwonlyargcount] if code is not None and is_named else ""
-        parts.append(f"*{star}: {_plum.hint_text(signature.varargs)}")
+        f"{name}: {hint_text(annotations[name])}" if name in annotations else name for name in names
+    ]
+    if code.co_flags & 0x04:  # CO_VARARGS
+        name = code.co_varnames[code.co_argcount + code.co_kwonlyargcount]
+        hint = f": {hint_text(annotations[name])}" if name in annotations else ""
+        parts.append(f"*{name}{hint}")
     return "(" + ", ".join(parts) + ")"
 
 
-def contenders(methods: Sequence[Method]) -> list[Method]:
-    """What is left of methods that all apply to a call: one that is chosen, or several.
+def hint_text(hint: Any) -> str:
+    """A hint as plum shows it, shortly."""
+    if isinstance(hint, str):
+        return hint
+    from plum.repr import repr_short
 
-    These are the rules of `plum._resolver.Resolver.resolve`, after it asked which methods apply:
-    what is strictly more general than another goes, and then the highest precedence decides.
-    """
-    candidates: list[Method] = []
-    for method in methods:
-        if not any(c.signature.is_comparable(method.signature) for c in candidates):
-            candidates.append(method)
-            continue
-        kept = [c for c in candidates if not method.signature < c.signature]
-        if any(method.signature <= c.signature for c in candidates):
-            kept.append(method)
-        candidates = kept
-    highest = max((c.signature.precedence for c in candidates), default=0)
-    first = [c for c in candidates if c.signature.precedence == highest]
-    return first if len(first) == 1 else candidates
-
-
-def compare(left: Method, right: Method) -> tuple[bool, bool]:
-    """Whether plum takes `left` for at least as specific as `right`, and the other way round."""
-    one, other = left.signature, right.signature
-    return bool(one <= other), bool(other <= one)
-
-
-def expanded(method: Method, count: int) -> tuple[Any, ...] | None:
-    """The hints for a call with this many positional arguments; None if it takes another number."""
-    signature = method.signature
-    missing = count - len(signature.types)
-    if missing < 0 or (missing and not signature.has_varargs):
-        return None
-    return tuple(signature.expand_varargs(count))
-
-
-def takes_all(method: Method, hints: Sequence[Any]) -> bool:
-    """Whether a method applies to every call with values of these hints."""
-    return bool(_plum.signature(tuple(hints)) <= method.signature)
+    # JAX 0.10 shows its array class by another name than JAX 0.12, and jaxtyping shows it as well.
+    text = repr_short(hint).replace("jaxlib._jax.Array", "jax.Array")
+    return re.sub(r"jaxtyping\.(\w+\[)(?:jax\.)?", r"\1", text)

@@ -11,24 +11,28 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from plum_freeze._guard import Guard
 
 
 class Frame:
     """A method that is being traced."""
 
-    __slots__ = ("changed", "effect")
+    __slots__ = ("effect", "guards")
 
     def __init__(self) -> None:
         # why the method cannot be compiled, once something inlined in it has an effect
         self.effect: str | None = None
-        # one check for each inlined method: have the values that it read changed?
-        self.changed: dict[int, Callable[[], bool]] = {}
+        # what the inlined methods read, by the identity of the guard
+        self.guards: dict[int, Guard] = {}
+
+    def add(self, *guards: Guard) -> None:
+        """A method with these guards is inlined."""
+        self.guards.update((id(guard), guard) for guard in guards)
 
     def absorb(self, inner: Frame) -> None:
         """What was inlined in `inner` is inlined in this one too."""
         self.effect = self.effect or inner.effect
-        self.changed.update(inner.changed)
+        self.guards.update(inner.guards)
 
 
 class _Thread(threading.local):

@@ -1,0 +1,154 @@
+"""One method and one set of static values: the function of nothing but arrays that is jitted."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _apart, _guard, _jax, _kinds, _result, _screen, _tracing
+from plum_freeze._static import Plain
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from plum_freeze._guard import Guard
+    from plum_freeze._jit import Compiled
+
+NOT_LOOKED_INTO = frozenset({"jax", "jaxlib", "equinox"})
+"""Functions of these packages are passed for what they compute, such as activations."""
+
+
+class Variant:
+    """A method and one set of static values.
+
+    Attributes:
+        jitted: The method as a function of the arrays of the call.
+        plain: Why it runs plainly, if it does.
+        calls: How often it ran plainly before it was compiled.
+        ready: Whether it has run compiled.
+        unordered: Whether results must be unwrapped, because a dict in them is not sorted.
+        guards: What it reads: the method, functions that it is given, methods inlined in it.
+        changed: Whether any of that is another object now. One closure, for the hot path.
+    """
+
+    __slots__ = ("calls", "changed", "guards", "jitted", "pinned", "plain", "ready", "unordered")
+
+    def __init__(self, guard: Guard) -> None:
+        self.jitted: Any = None
+        self.plain: str | None = None
+        self.calls = 0
+        self.ready = False
+        self.unordered = False
+        self.guards: tuple[Guard, ...] = ()
+        self.changed: Callable[[], bool] = guard.changed
+        self.pinned: list[Any] = []  # weak references whose callbacks drop this variant
+        self.depend((guard,))
+
+    def depend(self, guards: Iterable[Guard]) -> None:
+        """The variant has what these guards read baked in."""
+        known = set(map(id, self.guards))
+        new = [guard for guard in guards if id(guard) not in known]
+        if new:
+            self.guards = (*self.guards, *new)
+            joined = len(self.guards) > 1
+            self.changed = (_guard.joined(*self.guards) if joined else self.guards[0]).changed
+
+    def look_into(self, value: Any) -> None:
+        """The method is given this function, and may call it: it is screened like the method."""
+        for function in _kinds.layers(value)[:1]:
+            if _kinds.package_of(function) in NOT_LOOKED_INTO:
+                continue
+            effect, guard = _screen.examine(function)
+            self.depend((guard,))
+            if effect is not None and self.plain is None:
+                self.plain = f"is given {function.__qualname__}, which {effect}"
+
+    def pin(self, value: Any, drop: Callable[[], object]) -> Callable[[], Any]:
+        """A reference to a static value that its module holds; the variant goes when it does."""
+        try:
+            reference = weakref.ref(value, lambda _: drop())
+        except TypeError:  # a member of an `IntEnum`: it lives as long as its class
+            return lambda: value
+        self.pinned.append(reference)
+        return reference
+
+
+class Attempt:
+    """One run of a method under its trace."""
+
+    __slots__ = ("error", "trace", "variant")
+
+    def __init__(self, variant: Variant, trace: Any) -> None:
+        self.variant = variant
+        self.trace = trace  # weak: it dies with the trace, unless somebody keeps a tracer of it
+        self.error: BaseException | None = None  # what left the method
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether somebody still holds a tracer of the trace, which has ended."""
+        if not self._has_tracers():
+            return False
+        gc.collect()  # 50 ms or more, but only where something in a cycle may hold it
+        return self._has_tracers()
+
+    def _has_tracers(self) -> bool:
+        # JAX itself keeps the trace of a `custom_jvp` (each `relu` is one), but no tracer of it.
+        trace = self.trace()
+        return trace is not None and any(map(_jax.is_tracer, gc.get_referrers(trace)))
+
+
+class _Last(threading.local):
+    attempt: Attempt | None = None
+
+
+last = _Last()
+"""The attempt that ended last on this thread. Whoever runs a variant takes it away again."""
+
+
+def jitted(
+    method: Compiled,
+    variant: Variant,
+    args: list[_apart.Build],
+    kwargs: dict[str, _apart.Build],
+) -> Any:
+    """The method as a jitted function of nothing but arrays.
+
+    Args:
+        method: The method.
+        variant: What is told of each trace.
+        args: What puts the positional arguments together from arrays.
+        kwargs: The same by name.
+    """
+
+    def body(*leaves: Any) -> Any:
+        arrays = iter(leaves)
+        put_args = [put(arrays) for put in args]
+        put_kwargs = {name: put(arrays) for name, put in kwargs.items()}
+        tracer = next(filter(_jax.is_tracer, leaves), None)
+        if tracer is None:  # `jax.disable_jit`, or JAX looks for the origin of a NaN
+            return method.plain(*put_args, **put_kwargs)
+        attempt = Attempt(variant, _jax.trace_of([tracer]))
+        frame = _tracing.push()
+        del tracer, arrays, leaves  # `jax.checking_leaks` would find them here
+        try:
+            result = method.implementation(*put_args, **put_kwargs)
+            if method.convert is not None:
+                result = method.convert(result)
+            result, unordered = _result.checked(result, put_args, put_kwargs)
+            if frame.effect is not None:
+                raise Plain(frame.effect)  # noqa: TRY301
+        except BaseException as error:
+            attempt.error = error
+            raise
+        finally:
+            _tracing.pop()
+            last.attempt = attempt
+        variant.unordered = variant.unordered or unordered
+        variant.depend(frame.guards.values())
+        return result
+
+    body.__name__ = getattr(method.implementation, "__name__", "method")
+    body.__qualname__ = getattr(method.implementation, "__qualname__", "method")
+    return _jax.jit(body)

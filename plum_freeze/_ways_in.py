@@ -1,0 +1,163 @@
+"""The ways in: every registration, and every question that bypasses the cache, comes by here.
+
+Plum's compiled code calls its own methods directly, so no single patch sees all; in the pure-Python
+plum some registrations pass by several. The outermost tells.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import threading
+from typing import TYPE_CHECKING, Any, Protocol
+
+import wrapt
+
+from plum_freeze import _plum
+from plum_freeze._signatures import Entry
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from plum_freeze._plum import Function
+
+
+class Listener(Protocol):
+    """Who is told."""
+
+    def registering(
+        self, function: Function | None, entries: list[Entry], proceed: Callable[[], Any]
+    ) -> Any:
+        """Around a registration: nothing has changed before `proceed()`.
+
+        `function` is None where plum will make a new one. Returns what `proceed` returns, or raises
+        to refuse the registration.
+        """
+
+    def invoking(self, function: Function, types: tuple[Any, ...]) -> Any:
+        """In place of `Function.invoke`."""
+
+    def resolving(self, function: Function, target: Any) -> Any:
+        """In place of `Function.resolve_method`."""
+
+    def delivered(self, promise: Any) -> None:
+        """A promised type has got its type."""
+
+
+class _Thread(threading.local):
+    is_registering = False
+
+
+_thread = _Thread()
+
+
+class _Wrappers:
+    """One method for each way in, by the names of `_plum.ways_in`. The signature is wrapt's."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+
+    def tell(
+        self, function: Function | None, entries: list[Entry], wrapped: Any, args: Any, kwargs: Any
+    ) -> Any:
+        __tracebackhide__ = True
+        if _thread.is_registering:
+            return wrapped(*args, **kwargs)
+
+        def proceed() -> Any:
+            _thread.is_registering = True
+            try:
+                return wrapped(*args, **kwargs)
+            finally:
+                _thread.is_registering = False
+
+        return self.listener.registering(function, entries, proceed)
+
+    def dispatcher(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        method = args[0] if args else None
+        if method is None:  # `dispatch(precedence=...)` makes a decorator, which comes by again
+            return wrapped(*args, **kwargs)
+        precedence = kwargs.get("precedence", 0)
+        entries = [Entry(m, None, precedence) for m in _plum.overloads(method) or [method]]
+        function = _plum.existing(instance, method)
+        return self.tell(function, entries, wrapped, args, kwargs)
+
+    def multi(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        method, *signatures = args
+        entries = [Entry(method, s, kwargs.get("precedence")) for s in signatures]
+        return self.tell(_plum.existing(instance, method), entries, wrapped, args, kwargs)
+
+    def dispatch(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        method, precedence = _dispatch_arguments(*args, **kwargs)
+        if method is None:
+            return wrapped(*args, **kwargs)
+        return self.tell(instance, [Entry(method, None, precedence)], wrapped, args, kwargs)
+
+    def dispatch_multi(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        entries = [Entry(args[0], s, None) for s in kwargs["signatures"]]
+        return self.tell(instance, entries, wrapped, args, kwargs)
+
+    def register(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        entry = Entry(*_register_arguments(*args, **kwargs))
+        return self.tell(instance, [entry], wrapped, args, kwargs)
+
+    def invoke(self, _: Any, instance: Any, args: Any, __: Any) -> Any:
+        __tracebackhide__ = True
+        return self.listener.invoking(instance, args)
+
+    def resolve_method(self, _: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return self.listener.resolving(instance, *args, **kwargs)
+
+    def deliver(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        result = wrapped(*args, **kwargs)
+        self.listener.delivered(instance)
+        return result
+
+
+def _dispatch_arguments(method: Any = None, precedence: int = 0) -> tuple[Any, int]:
+    return method, precedence
+
+
+def _register_arguments(f: Any, signature: Any = None, precedence: Any = 0) -> tuple[Any, Any, Any]:
+    return f, signature, precedence
+
+
+_is_watching = threading.Event()
+
+
+def watch(listener: Listener) -> None:
+    """Patch every way in, once. A decorator object that was made before keeps plum's own."""
+    if _is_watching.is_set():
+        return
+    _is_watching.set()
+    _plum.keep_originals()
+    wrappers = _Wrappers(listener)
+    for cls, name, way in _plum.ways_in():
+        wrapt.wrap_function_wrapper(cls, name, getattr(wrappers, way))
+        if name == "__call__":
+            _call_what_the_class_says(cls)
+
+
+_HAVE_VECTORCALL = 1 << 11
+_WORDS_BEFORE_FLAGS = 21  # of PyTypeObject, in Python 3.11
+
+
+def _call_what_the_class_says(cls: type) -> None:
+    """Have `instance()` use a `__call__` that was replaced on a compiled class.
+
+    In Python 3.11 a call goes past it, through a pointer in the instance, for as long as the class
+    has this flag. Later versions take the flag away when `__call__` is assigned (CPython issue
+    93274, pull request 95437); this does the same.
+    """
+    if sys.version_info >= (3, 12) or not cls.__flags__ & _HAVE_VECTORCALL:
+        return
+    offset = _WORDS_BEFORE_FLAGS * ctypes.sizeof(ctypes.c_void_p)
+    flags = ctypes.c_ulong.from_address(id(cls) + offset)
+    if flags.value == cls.__flags__:  # this is CPython, laid out as we know it
+        flags.value &= ~_HAVE_VECTORCALL
