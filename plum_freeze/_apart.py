@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import sys
+import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from types import MethodType
 from typing import Any
 
 from plum_freeze import _jax
-from plum_freeze._static import HANDLERS, Plain, by_identity, static_key, type_name
+from plum_freeze._static import HANDLERS, Plain, by_identity, copied, static_key, type_name
 
 Build = Callable[[Iterator[Any]], Any]
 
@@ -54,18 +54,20 @@ def take_apart(value: Any, arrays: list[Any], *, traced: bool = False) -> Hashab
     if cls is dict:
         keys = tuple(map(static_key, value))
         return dict, keys, tuple([take_apart(v, arrays, traced=traced) for v in value.values()])
-    if is_array_class(cls) or _jax.is_tracer_class(cls):
-        if not _jax.is_array(value):
-            raise Traced
-        arrays.append(value)
-        return ARRAY
-    node = _jax.one_level(value) if _jax.loaded() else None
+    if not _jax.loaded():
+        return static_key(value)
+    node = _jax.one_level(value)
     if node is not None:
         children, auxiliary = node
         if not explains(value, children, auxiliary):
             raise Plain(f"{type_name(value)} that keeps more than its pytree shows")
         parts = tuple([take_apart(child, arrays, traced=traced) for child in children])
         return cls, _auxiliary_key(value, auxiliary), parts
+    if is_array_class(cls) or _jax.is_tracer_class(cls):
+        if not _jax.is_array(value):
+            raise Traced
+        arrays.append(value)
+        return ARRAY
     return static_key(value)
 
 
@@ -97,8 +99,10 @@ def explains(value: Any, children: Any, auxiliary: Any) -> bool:
 
     What its flattening leaves out would be lost in a compiled method.
     """
+    if _is_equinox_module(value):
+        return True
     attributes = getattr(value, "__dict__", None)
-    if not attributes or _is_equinox_module(value):
+    if not attributes:
         return True
     shown = Counter(map(id, children))
     shown.update(map(id, _parts(auxiliary)))
@@ -107,8 +111,7 @@ def explains(value: Any, children: Any, auxiliary: Any) -> bool:
 
 def _is_equinox_module(value: Any) -> bool:
     """Whether all attributes are fields, and all fields are in the pytree."""
-    equinox = sys.modules.get("equinox")
-    return equinox is not None and isinstance(value, getattr(equinox, "Module", ()))
+    return type(type(value)).__module__.startswith("equinox.")  # `isinstance` costs 1 us
 
 
 def _parts(value: Any) -> Iterator[Any]:
@@ -147,8 +150,18 @@ def functions_in(value: Any) -> Iterator[Any]:
             yield from functions_in(part)
 
 
-def is_opaque(value: Any) -> bool:
-    """Whether any value of this type makes a call run plainly, as far as can be told."""
+opaque: weakref.WeakSet[type] = weakref.WeakSet()
+"""Types whose values make a call run plainly, whatever they are: to look again is of no use."""
+
+
+def note_opaque(args: tuple[Any, ...]) -> bool:
+    """A call was found to run plainly; whether that is for the type of an argument, a new one."""
+    new = [type(v) for v in args if type(v) not in opaque and _is_opaque(v)]
+    opaque.update(new)
+    return bool(new)
+
+
+def _is_opaque(value: Any) -> bool:
     cls = type(value)
     if cls in HANDLERS or cls in (list, dict) or callable(value) or dataclasses.is_dataclass(value):
         return False
@@ -193,4 +206,5 @@ def putter(
     if by_identity(value):
         reference = weakly(value)
         return lambda _: reference()
-    return lambda _: value
+    own = copied(value)
+    return lambda _: own

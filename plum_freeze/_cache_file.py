@@ -145,8 +145,7 @@ def _read(data: dict[str, Any]) -> tuple[Choice, ...]:
 def _read_function(row: dict[str, Any]) -> tuple[Function, dict[str, Method]]:
     """A function, and its methods by their text, which must be those that it had."""
     function = _find_function(row["module"], row["name"])
-    _plum.resolve_pending(function)
-    found = _plum.resolved_methods(function)
+    found = _plum.settled_methods(function)
     methods = {_choice.text(method): method for method in found}
     gone = [text for text in row["methods"] if text not in methods]
     new = [text for text in methods if text not in row["methods"]]

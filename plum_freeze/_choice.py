@@ -114,8 +114,7 @@ class Choice:
         for parent, value in self.parents:
             if parent.__dict__.get(name) is not value:
                 return f"{parent.__qualname__}.{name}, which was inherited, is another one now"
-        _plum.resolve_pending(self.function)
-        now = _plum.resolved_methods(self.function)
+        now = _plum.settled_methods(self.function)
         new = [method for method in now if not _is_among(method, self.methods)]
         if self.method is not None:
             found = self.method.implementation

@@ -237,7 +237,11 @@ def _print(report: Report, facts: list[FunctionFacts], data: dict[str, Any]) -> 
 
     from plum_freeze import _render
 
-    console = Console(highlight=False)
+    class Quiet(Console):
+        def on_broken_pipe(self) -> None:
+            raise BrokenPipeError  # rich would exit with code 1
+
+    console = Quiet(highlight=False)
     seconds, plain = data["import"]["seconds"], data["import"]["plain_seconds"]
     against = "" if plain is None else f", {plain:.2f} s without the recorder"
     names = ", ".join(data["import"]["packages"])

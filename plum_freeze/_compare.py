@@ -44,8 +44,7 @@ def contenders(methods: Sequence[Method]) -> list[Method]:
             kept.append(method)
         candidates = kept
     highest = max((c.signature.precedence for c in candidates), default=0)
-    first = [c for c in candidates if c.signature.precedence == highest]
-    return first if len(first) == 1 else candidates
+    return [c for c in candidates if c.signature.precedence == highest]
 
 
 def compare(left: Method, right: Method) -> tuple[bool, bool]:

@@ -9,39 +9,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import (
-    _compare,
-    _jax,
-    _marks,
-    _plum,
-    _record,
-    _remedies,
-    _screen,
-    _table,
-    _targets,
-)
+from plum_freeze import _compare, _how, _plum, _record, _table
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from plum_freeze._jit import Compiled
+    from plum_freeze._how import Reason
     from plum_freeze._plum import Entry, Function, Method
-    from plum_freeze._table import Seal, Table
-
-
-@dataclass(frozen=True, slots=True)
-class Reason:
-    """Why a method, or some of its calls, run plainly.
-
-    Attributes:
-        text: In words, such as `returns int`.
-        remedy: What its author can do about it; "" if there is nothing to do.
-        count: How often it was found; 0 if it shows in the code, before any call.
-    """
-
-    text: str
-    remedy: str
-    count: int = 0
+    from plum_freeze._table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +28,8 @@ class MethodFacts:
         module: The module that implements it.
         file: The file of its code.
         line: The line there.
-        runs: "jitted", "partly jitted", "jitted by its author", "plain", "not called yet" or
-            "not frozen".
+        runs: "jitted", "partly jitted", "jitted by its author", "plain", "called once" (each kind
+            of call runs plainly first), "not called yet" or "not frozen".
         compiled: How many sets of static values it is compiled for.
         reasons: Why it runs plainly, or will.
     """
@@ -80,6 +53,8 @@ class MethodFacts:
     def words(self) -> str:
         """How it runs: `jitted`, `plain: returns int`, `not called yet`."""
         texts = "; ".join(reason.text for reason in self.reasons)
+        if self.runs == "called once":
+            return "called once: compiled when such a call comes again"
         if not texts:
             return self.runs
         if self.runs == "plain":
@@ -108,13 +83,6 @@ class UnresolvedFacts:
     error: str
     file: str
     line: int
-
-
-NOT_OURS = "not this package's to jit"
-NOT_OURS_REMEDY = (
-    "freeze the package that implements it as well, or name the function in freeze(); its author"
-    " decides"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +180,7 @@ def _one(table: Table | None, group: list[Method]) -> MethodFacts:
     first = max(group, key=lambda method: len(method.signature.types))
     others = [method for method in group if method is not first]
     implementation = first.implementation
-    runs, compiled, reasons = _runs(table, implementation)
+    runs, compiled, reasons = _how.runs(table, implementation)
     file, line = place_of(implementation)
     return MethodFacts(
         signatures=tuple(_compare.method_text(method) for method in (first, *others)),
@@ -225,59 +193,6 @@ def _one(table: Table | None, group: list[Method]) -> MethodFacts:
         compiled=compiled,
         reasons=tuple(reasons),
     )
-
-
-def _runs(table: Table | None, implementation: Callable[..., Any]) -> tuple[str, int, list[Reason]]:
-    seal = None if table is None else table.seal
-    if table is None or seal is None:
-        return "not frozen", 0, []
-    if _jax.is_jitted(implementation):
-        return "jitted by its author", 0, []
-    found = table.methods.get(id(implementation))
-    if found is None:
-        return "not called yet", 0, _reasons_ahead(seal, implementation)
-    if not found.jits:
-        never = _never(found.why_never(), found.effect)
-        return "plain", 0, [never or _refused(seal, implementation)]
-    reasons = [
-        Reason(text, _remedies.remedy(text), count) for text, count in found.reasons.most_common()
-    ]
-    if found.compiled:
-        return ("partly jitted" if reasons else "jitted"), found.compiled, reasons
-    return "plain", 0, reasons or [_without_arrays(found)]
-
-
-def _without_arrays(found: Compiled) -> Reason:
-    if found.variants:
-        return Reason("was called inside of other traces only, and is part of those", "")
-    return Reason("no call had a JAX array among its arguments", "")
-
-
-def _reasons_ahead(seal: Seal, implementation: Callable[..., Any]) -> list[Reason]:
-    """What the code shows before any call."""
-    if _marks.marks_of(implementation).eager:
-        return [Reason("marked with @eager", "")]
-    if not seal.jits(implementation):
-        return [_refused(seal, implementation)]
-    effect, _ = _screen.examine(implementation)
-    return [] if effect is None else [Reason(str(effect), effect.remedy)]
-
-
-def _never(why: str | None, effect: _screen.Effect | None) -> Reason | None:
-    if why is None:
-        return None
-    return Reason(why, effect.remedy if effect is not None and why == str(effect) else "")
-
-
-def _refused(seal: Seal, implementation: Callable[..., Any]) -> Reason:
-    """The method may not be jitted, by what `freeze()` was told."""
-    from plum_freeze import _freeze
-
-    if seal.jits is _freeze._of_frozen_packages:
-        package = _targets.package_of(getattr(implementation, "__module__", None) or "")
-        if package not in _freeze._jitting_packages:
-            return Reason(NOT_OURS, NOT_OURS_REMEDY)
-    return Reason("freeze(jit=...) leaves it out", "")
 
 
 def late_facts(function: Function) -> list[LateFacts]:

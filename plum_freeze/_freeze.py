@@ -19,6 +19,7 @@ from plum_freeze import (
     _report,
     _table,
     _targets,
+    _waiting,
     _ways_in,
     _world,
 )
@@ -116,6 +117,8 @@ def patch() -> None:
 def _before_miss(table: Table) -> None:
     _late.find_unseen(table)
     _world.check_token()
+    if table.seal is not None and not table.parts:  # the first miss since methods were resolved
+        _world.await_promises(table)
 
 
 def _tables() -> list[Table]:
@@ -175,6 +178,7 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
     functions = _targets.find(targets, "freeze")
     if not watch_everything():
         return Report([])
+    _waiting.settle()
     _check_policies(functions, on_late, verify, where)
     names = _targets.names(targets) - {"*"}
     packages = {_targets.package_of(name) for name in names}
@@ -191,7 +195,7 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
             jits_here = jits if all_methods else _of_frozen_packages
             seal = Seal(on_late, jits_here, verify, where, next(_order))
             try:
-                _seal(table, seal)
+                table.change_seal(seal)
             except Exception as error:  # noqa: BLE001  the others are sealed, this one stays plain
                 table.seal = None
                 _report.failed[table] = f"{type(error).__name__}: {error}"
@@ -207,11 +211,6 @@ def _of_frozen_packages(method: Callable[..., Any]) -> bool:
     package = _targets.package_of(getattr(method, "__module__", None) or "")
     jits = _jitting_packages.get(package)
     return jits is not None and jits(method)
-
-
-def _seal(table: Table, seal: Seal) -> None:
-    table.change_seal(seal)
-    _world.await_promises(table)
 
 
 def _policy(on_late: str) -> str:
@@ -315,7 +314,7 @@ def thawed(*targets: Any) -> Iterator[None]:
         for function, seal in seals:
             table = _table.watch(function)
             if table.seal is None and seal is not None:
-                _seal(table, seal)
+                table.change_seal(seal)
 
 
 def is_frozen(function: Any) -> bool:

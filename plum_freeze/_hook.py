@@ -149,7 +149,7 @@ class Finder:
 
     def __init__(self, listener: Listener) -> None:
         self.listener = listener
-        self._everything = False
+        self._everything = 0  # how many want everything
         # Replaced as a whole, under the lock. `find_spec` reads them without it.
         self._prefixes: tuple[str, ...] = ()
         self._lock = threading.Lock()
@@ -166,8 +166,12 @@ class Finder:
             self._prefixes = (*dict.fromkeys((*self._prefixes, package + ".")),)
 
     def track_all(self) -> None:
-        """Tell the listener about every module that is not of the standard library."""
-        self._everything = True
+        """Tell the listener about every module that is not of the standard library.
+
+        Calls count: an installation that ends must not end what `freeze()` has begun.
+        """
+        with self._lock:
+            self._everything += 1
 
     def forget(self, package: str) -> None:
         """Undo `track(package)`. What is being imported now still ends."""
@@ -175,14 +179,15 @@ class Finder:
             self._prefixes = tuple(p for p in self._prefixes if p != package + ".")
 
     def forget_all(self) -> None:
-        """Undo `track_all()`. Packages that are tracked by their names stay so."""
-        self._everything = False
+        """Undo one `track_all()`. Packages that are tracked by their names stay so."""
+        with self._lock:
+            self._everything = max(0, self._everything - 1)
 
     def tracks(self, name: str) -> bool:
         """Whether the listener is told about the module of this name."""
         if (name + ".").startswith(self._prefixes):
             return True
-        return self._everything and name.partition(".")[0] not in _NEVER_TRACKED
+        return self._everything > 0 and name.partition(".")[0] not in _NEVER_TRACKED
 
     @_as_importlib
     def find_spec(

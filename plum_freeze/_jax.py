@@ -80,8 +80,11 @@ def _registry() -> Any:
 
 
 def one_level(value: Any) -> tuple[Any, Any] | None:
-    """Children and auxiliary data of a registered pytree node; None for a leaf."""
-    return _registry().flatten_one_level(value)  # type: ignore[no-any-return]
+    """Children and auxiliary data of a registered pytree node; None for a leaf.
+
+    Without JAX in the program, or on the machine, everything is a leaf.
+    """
+    return _registry().flatten_one_level(value) if loaded() else None
 
 
 def rebuilder(value: Any) -> Any:
@@ -126,11 +129,40 @@ def is_jitted(function: Any) -> bool:
     return hasattr(function, "clear_cache") and hasattr(function, "lower")
 
 
+def calls_back(jitted: Any, arrays: Any) -> bool:
+    """Whether a jitted function, traced just now, calls Python: so does `equinox.error_if`."""
+    return _calls_back(jitted.trace(*arrays).jaxpr)
+
+
+def _calls_back(jaxpr: Any) -> bool:
+    import jax
+
+    leaves = jax.tree_util.tree_leaves([eqn.params for eqn in jaxpr.eqns])
+    inner = [getattr(leaf, "jaxpr", leaf) for leaf in leaves if hasattr(leaf, "eqns")]
+    names = {eqn.primitive.name for eqn in jaxpr.eqns}
+    return "pure_callback" in names or any(map(_calls_back, inner))
+
+
+def is_from_callback(error: BaseException) -> bool:
+    """Whether Python code raised it that compiled code called; JAX gives it another type."""
+    text = str(error)
+    return "Callback error" in text or "_EquinoxRuntimeError: " in text
+
+
+def wait(result: Any) -> Any:
+    """The result, once it is computed."""
+    import jax
+
+    waited: Any = jax.block_until_ready  # it has no annotations
+    return waited(result)
+
+
 def jit_is_disabled() -> bool:
     """Whether `jax.disable_jit()` is in force here."""
     import jax
 
-    return bool(jax.config.jax_disable_jit)
+    config: Any = jax.config  # its attributes are made at run time
+    return bool(config.jax_disable_jit)
 
 
 _EAGER = frozenset({"EvalTrace", "JVPTrace", "LinearizeTrace", "BatchTrace"})

@@ -7,12 +7,24 @@ else. DESIGN, section 6, has the rules; the numbers in the comments are theirs.
 
 from __future__ import annotations
 
+import logging
 import traceback
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _apart, _guard, _jax, _marks, _result, _runners, _screen, _tracing, _verify
+from plum_freeze import (
+    _apart,
+    _guard,
+    _jax,
+    _marks,
+    _result,
+    _runners,
+    _screen,
+    _static,
+    _tracing,
+    _verify,
+)
 from plum_freeze._apart import Traced
 from plum_freeze._convert import conversion
 from plum_freeze._static import Plain
@@ -20,6 +32,8 @@ from plum_freeze._variant import Attempt, Variant, jitted, last
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+log = logging.getLogger("plum_freeze")
 
 MOST_VARIANTS = 16
 """Sets of static values that a method is compiled for (rule 7)."""
@@ -47,7 +61,7 @@ class Compiled:
     Attributes:
         reasons: Why calls ran plainly, with the number of variants, for the report.
         compiled: How many variants run compiled.
-        fast: Variants by static values that Python's own `dict` tells apart, for each tuple of types.
+        fast: For each tuple of types, variants by static values that a `dict` tells apart.
     """
 
     def __init__(
@@ -132,8 +146,10 @@ class Compiled:
             return None
         except Plain as plain:
             self.reasons[str(plain)] += 1
+            if _apart.note_opaque(args):
+                self.refresh()
             return None
-        if not all([type(array) in _apart.array_classes for array in arrays]):
+        if not _apart.array_classes.issuperset(map(type, arrays)):
             if not any(map(_jax.is_array, arrays)):  # rule 1
                 return None
             tracers = list(filter(_jax.is_tracer, arrays))
@@ -146,14 +162,14 @@ class Compiled:
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any]) -> Hashable:
         """What tells this call's variant; its arrays go to `arrays`."""
-        marks = self.marks
+        marks, traced = self.marks, bool(self.marks.traced)
         parts: list[Hashable] = []
         named: list[Hashable] = []
         where: object = ""
         try:
             for i, value in enumerate(args):
                 where = i + 1
-                parts.append(_apart.take_apart(value, arrays, traced=marks.traces(i)))
+                parts.append(_apart.take_apart(value, arrays, traced=traced and marks.traces(i)))
             for name, value in self.in_order(kwargs):
                 where = name
                 key = _apart.take_apart(value, arrays, traced=name in marks.traced)
@@ -178,6 +194,9 @@ class Compiled:
                 self.reasons[self.too_many()] += 1
                 return None
             self.static_keys.append(key)
+        for old, known in list(self.variants.items()):
+            if not all(map(_static.lives_in_its_module, known.given)):
+                self.variants.pop(old, None)  # its module was loaded again, and holds others now
         variant = Variant(self.guard)
         for value in (*args, *kwargs.values()):
             for function in _apart.functions_in(value):
@@ -214,27 +233,34 @@ class Compiled:
     ) -> Any:
         """Run a variant, and find out at its first calls whether it can be compiled."""
         __tracebackhide__ = True
-        if variant.plain is not None or _tracing.current() is not None or _jax.jit_is_disabled():
+        if variant.plain is not None or _tracing.current() is not None:
             return self.plain(*args, **kwargs)
         if variant.changed():
             self.guard_again()
             return self.call(args, kwargs)
-        if variant.calls < PLAIN_CALLS and not variant.ready and not self.verify:
-            return self.first(variant, args, kwargs)
+        if not variant.ready:
+            if _jax.jit_is_disabled():
+                return self.plain(*args, **kwargs)
+            if variant.calls < PLAIN_CALLS and not self.verify:
+                return self.first(variant, args, kwargs)
         last.attempt = None
         try:
             result = variant.jitted(*arrays)
+            attempt = _attempt()
+            new = attempt is not None and attempt.variant is variant
+            if new and _jax.calls_back(variant.jitted, arrays):
+                variant.finish = _wait
+            if variant.finish is not None:
+                result = variant.finish(result)
         except Exception as error:
             why, ours = self.why_plain(variant, error, arrays)
             if not ours:
                 raise
         else:
-            attempt = _attempt()
-            if attempt is None or attempt.variant is not variant:
-                return _result.unwrap(result) if variant.unordered else result
+            if attempt is None or not new:
+                return result
             if not attempt.is_kept:
                 self.accept(variant)
-                result = _result.unwrap(result) if variant.unordered else result
                 if self.verify and not any(map(_jax.is_tracer, arrays)):
                     _verify.compare(self, result, args, kwargs)
                 return result
@@ -261,6 +287,7 @@ class Compiled:
         elif not variant.ready:
             variant.ready = True
             self.compiled += 1
+            log.debug("%s is compiled, variant %d", _title(self.implementation), self.compiled)
             self.refresh()
 
     def why_plain(self, variant: Variant, error: Exception, arrays: Any) -> tuple[str | None, bool]:
@@ -272,6 +299,8 @@ class Compiled:
         if attempt is not None and attempt.variant is variant and attempt.error is error:
             text = str(error) if isinstance(error, Plain) else _reason(error, self.implementation)
             return text, True
+        if _jax.is_from_callback(error):
+            return None, True  # run plainly, it raises what its author wrote
         try:
             variant.jitted.lower(*arrays)
         except Exception as another:  # noqa: BLE001  tracing and lowering run code of all kinds
@@ -295,11 +324,13 @@ class Compiled:
             variant.plain = why
             self.reasons[why] += 1
             self.fast.clear()
+            log.info("%s runs plainly: %s", _title(self.implementation), why)
             self.refresh()
 
     def guard_again(self) -> None:
         """Something that the method reads has changed: everything is traced again (rule 9)."""
         self.changes += 1
+        log.debug("%s is traced again: what it reads has changed", _title(self.implementation))
         if self.changes > MOST_CHANGES and self.unstable is None:
             names = ", ".join(_changed_names(self.guard)) or "what"
             self.unstable = UNSTABLE.format(names=names, limit=MOST_CHANGES)
@@ -314,6 +345,15 @@ class Compiled:
     def runner(self, types: tuple[type, ...]) -> Callable[..., Any]:
         """The fastest way to run calls with positional arguments of exactly these types."""
         return _runners.best(self, types)
+
+
+def _wait(result: Any) -> Any:
+    """The result, once it is there: plainly, what a callback raises leaves the call itself."""
+    return _jax.wait(_result.unwrap(result))
+
+
+def _title(function: Any) -> str:
+    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
 
 
 def _attempt() -> Attempt | None:

@@ -9,16 +9,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _convert, _decisions, _hook, _messages, _origin, _plum, _record, _table
-from plum_freeze._errors import (
-    InvalidationWarning,
-    LateRegistrationError,
-    LateRegistrationWarning,
-)
+from plum_freeze import _convert, _decisions, _messages, _origin, _plum, _record, _table, _waiting
+from plum_freeze._errors import LateRegistrationError, LateRegistrationWarning
+from plum_freeze._waiting import Body
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,17 +39,8 @@ class Late:
     changes: tuple[str, ...]
 
 
-class _PerThread(threading.local):
-    def __init__(self) -> None:
-        # what the modules that this thread executes have registered late, by module
-        self.collected: dict[str, list[Late]] = {}
-
-
-_per_thread = _PerThread()
 # Set by the first `install` or `freeze`. Before, registrations pass by and leave nothing.
 watching = threading.Event()
-# Registrations with annotations that cannot be resolved yet, by the module that is executing.
-_deferred: dict[str, list[tuple[Table, list[Entry]]]] = {}
 
 
 def registering(function: Function | None, entries: list[Entry], proceed: Callable[[], Any]) -> Any:
@@ -64,6 +51,7 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
         LateRegistrationWarning: The same with "warn", where warnings are errors.
     """
     __tracebackhide__ = True
+    _waiting.settle()
     origin = _origin.find(entries[0].implementation if entries else None)
     table = None if function is None else _table.table_of(function)
     if table is None or function is None:
@@ -72,18 +60,18 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
         result = proceed()
         table.known.update(entry.key for entry in entries)
         table.generation = object()
-        _note(function, entries, origin, "import" if origin.executing else "call")
+        _note(function, entries, origin)
         return result
     is_known = _is_known(function, entries)
     late = None if is_known else _late(function, table, entries, origin)
-    collected = late is not None and _apply_policy(late)
+    waiting = None if late is None else _apply_policy(late)
     result = proceed()
     table.known.update(entry.key for entry in entries)
     if not is_known:
         _landed(function, table, entries)
-    _note(function, entries, origin, "late" if table.seal else "call")
-    if late is not None and collected:
-        _per_thread.collected.setdefault(origin.module, []).append(late)
+    _note(function, entries, origin, "" if late is None else "late")
+    if late is not None and waiting is not None:
+        waiting.append(late)
     return result
 
 
@@ -92,20 +80,24 @@ def _matters(table: Table) -> bool:
     return table.seal is not None or bool(table.decisions) or table.blind
 
 
-def _note(function: Function, entries: list[Entry], origin: Origin, phase: str) -> None:
+def _note(function: Function, entries: list[Entry], origin: Origin, phase: str = "") -> None:
+    phase = phase or ("import" if origin.executing else "call")
+    execution = _waiting.execution(origin)
     for entry in entries:
-        _record.add(function, entry, origin, phase)
+        _record.add(function, entry, origin, phase, execution)
 
 
 def _new(
     function: Function | None, entries: list[Entry], proceed: Callable[[], Any], origin: Origin
 ) -> Any:
     """A registration on a function that is new to us: it is watched from now on."""
+    if function is not None and watching.is_set():
+        _record.adopt(function)  # what was registered in a way that is older than the patches
     result = proceed()
     function = function or (result if _plum.is_function(result) else None)
     if function is not None and watching.is_set():
         _table.watch(function)
-        _note(function, entries, origin, "import" if origin.executing else "call")
+        _note(function, entries, origin)
     return result
 
 
@@ -163,8 +155,9 @@ def _landed(function: Function, table: Table, entries: list[Entry]) -> None:
     # A thread that resolves now and stores later must see that it was overtaken. The record is
     # read after that, so each decision is either in it or made with the new methods.
     table.generation = object()
-    if not table.blind and _methods_of(function, entries) is None and _hook.executing():
-        _deferred.setdefault(_hook.executing()[-1], []).append((table, entries))
+    bodies = _waiting.bodies()
+    if bodies and not table.blind and _methods_of(function, entries) is None:
+        bodies[-1].deferred.append((table, entries))
         return
     invalidate_changed(function, table, [])
 
@@ -205,8 +198,8 @@ def _no_seal() -> Seal | None:
 latest_seal: Callable[[], Seal | None] = _no_seal
 
 
-def _apply_policy(late: Late) -> bool:
-    """Refuse, or warn before anything changes. Says whether the warning waits for a module's end.
+def _apply_policy(late: Late) -> list[Late] | None:
+    """Refuse, or warn before anything changes; or say where it has to wait for a module's end.
 
     Raises:
         LateRegistrationError: The policy is "raise".
@@ -219,23 +212,11 @@ def _apply_policy(late: Late) -> bool:
         raise _messages.refusal(late)
     if policy == "accept":
         log.info("%s", _messages.first_line(late))
-        return False
-    if late.origin.executing and late.origin.module in _hook.executing():
-        return True
-    warn([late])
-    return False
-
-
-def warn(found: list[Late]) -> None:
-    """One warning for all of these, at the place of the first."""
-    __tracebackhide__ = True
-    category = LateRegistrationWarning
-    if any(late.changes for late in found):
-        category = InvalidationWarning
-    origin = found[0].origin
-    warnings.warn_explicit(
-        _messages.warning(found), category, origin.file, origin.line, module=origin.module
-    )
+        return None
+    waiting = _waiting.list_for(late)
+    if waiting is None:
+        _waiting.warn([late])
+    return waiting
 
 
 # -- the ends of modules -------------------------------------------------------------------------
@@ -246,7 +227,9 @@ class Listener:
 
     def started(self, name: str) -> None:
         """A module's body is about to run."""
-        _per_thread.collected.pop(name, None)
+        __tracebackhide__ = True
+        _waiting.settle()
+        _waiting.bodies().append(Body(name))
 
     def ended(
         self,
@@ -261,19 +244,21 @@ class Listener:
                 taken back before.
         """
         __tracebackhide__ = True
-        for table, entries in _deferred.pop(name, []):
-            function = table.function()
-            if function is not None:
-                invalidate_changed(function, table, entries)
-        found = _per_thread.collected.pop(name, [])
-        if not found:
-            return
-        try:
-            warn(found)
-        except LateRegistrationWarning:
-            take_back(found)
-            if error is None:
-                raise
+        bodies = _waiting.bodies()
+        if all(body.name != name for body in bodies):
+            return  # it started before we were listening
+        while (body := bodies.pop()).name != name:
+            pass
+        for table, entries in body.deferred:
+            invalidate_changed(table.function, table, entries)
+        if body.late:
+            try:
+                _waiting.warn(body.late)
+            except LateRegistrationWarning:
+                take_back(body.late)
+                if error is None:
+                    raise
+        _waiting.settle()
 
 
 LISTENER = Listener()
@@ -285,6 +270,7 @@ def take_back(found: list[Late]) -> None:
         table = _table.table_of(late.function)
         _plum.forget_entries(late.function, late.entries)
         if table is not None:
+            table.known.difference_update(entry.key for entry in late.entries)
             table.invalidate()
     _record.remove({id(e.implementation) for late in found for e in late.entries})
 
@@ -299,9 +285,7 @@ def find_unseen(table: Table) -> None:
         LateRegistrationError: The function is frozen with "raise". They are taken back before.
     """
     __tracebackhide__ = True
-    function = table.function()
-    if function is None:
-        return
+    function = table.function
     entries = _plum.entries(function)
     if len(entries) == len(table.known):
         return
@@ -309,10 +293,13 @@ def find_unseen(table: Table) -> None:
     table.known.update(entry.key for entry in unseen)
     if not unseen:
         return
-    origin = _origin.find(unseen[0].implementation)
     table.invalidate()  # who knows since when they are there
+    for entry in unseen:
+        phase = "late" if table.seal else "adopted"
+        _record.add(function, entry, _origin.written(entry.implementation), phase)
     if table.seal is None:
         return
+    origin = _origin.written(unseen[0].implementation)
     changes = ("any: the registration was not seen when it was made",)
     late = Late(function, tuple(unseen), origin, table.seal, changes)
     try:

@@ -18,7 +18,8 @@ F = TypeVar("F", bound="Callable[..., Any]")
 _ATTRIBUTE = "__plum_freeze__"
 
 WRONG_ORDER = """\
-@plum_freeze.{name} stands above @dispatch, and so it got {function}, a dispatched function with all its methods.
+@plum_freeze.{name} stands above @dispatch, and so it got {function}, a dispatched function with
+all its methods.
 It belongs under @dispatch, where it gets the one method that it is about:
 
     @dispatch
@@ -104,7 +105,7 @@ def traced(*names: str) -> Callable[[F], F]:
     Python's, and the method must not need the value in Python (`if`, `range`, a shape).
 
     Raises:
-        FreezeError: There is no such parameter, or it stands above `@dispatch`, or no name is given.
+        FreezeError: There is no such parameter, or no name; or it stands above `@dispatch`.
     """
     if not names or not all(isinstance(name, str) for name in names):
         raise FreezeError(

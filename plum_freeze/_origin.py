@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -29,13 +29,15 @@ class Origin:
     """Who made a registration, and where.
 
     `executing` says that the body of `module` is on the stack and has not ended: the registration
-    is made by an import, and not by a function that is called later.
+    is made by an import, and not by a function that is called later. `spec` is that body's own,
+    a new one for each import; None for scripts, and where nothing is executing.
     """
 
     module: str
     file: str
     line: int
     executing: bool
+    spec: Any = field(default=None, compare=False, repr=False)
 
 
 def find(function: Callable[..., Any] | None) -> Origin:
@@ -66,7 +68,29 @@ def find(function: Callable[..., Any] | None) -> Origin:
             break
         frame = frame.f_back
     file, line = place or (caller.f_code.co_filename, caller.f_lineno)
-    return Origin(_name(frame or caller), file, line, executing=frame is not None)
+    spec = None if frame is None else frame.f_globals.get("__spec__")
+    return Origin(_name(frame or caller), file, line, executing=frame is not None, spec=spec)
+
+
+def written(function: Any) -> Origin:
+    """The origin of a registration that nobody saw: where the function itself was written.
+
+    Of a function and what it wraps, that is the code in its own module's file (a type checker's
+    wrapper takes the module's name over, and lies in another file), otherwise the innermost.
+    """
+    module = str(getattr(function, "__module__", None) or "<unknown>")
+    codes = list(_codes(function))
+    own = [code for code in codes if code.co_filename == _file_of(module)]
+    file, line = _place((own or codes)[-1]) if codes else ("<unknown>", 0)
+    return Origin(module, file, line, executing=False)
+
+
+def _file_of(module: str) -> Any:
+    """The file of a module by its name. Asks the module for nothing: it may be lazy."""
+    try:
+        return object.__getattribute__(sys.modules[module], "__dict__").get("__file__")
+    except (AttributeError, KeyError):
+        return None
 
 
 def _name(frame: FrameType) -> str:

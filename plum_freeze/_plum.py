@@ -147,6 +147,11 @@ def set_cache(function: Function, cache: dict[Any, Any]) -> None:
     function._cache = cache
 
 
+def lock_of(function: Function) -> Any:
+    """The lock under which plum resolves registrations. It may be taken again by its holder."""
+    return function._lock
+
+
 def has_pending(function: Function) -> bool:
     """Whether registrations wait to be resolved at the next call."""
     return bool(function._pending)
@@ -187,6 +192,17 @@ def resolved_methods(function: Function) -> list[Method]:
 def resolve_pending(function: Function) -> None:
     """Resolve what waits, as plum does at the next call. Raises what plum raises."""
     function._resolve_pending_registrations()
+
+
+def settled_methods(function: Function) -> list[Method]:
+    """Resolve what waits, and give the methods, with no other thread clearing them in between.
+
+    Raises:
+        Exception: What plum raises where an annotation cannot be resolved.
+    """
+    with function._lock:  # reentrant; plum holds it too while it resolves
+        function._resolve_pending_registrations()
+        return list(function._resolver.methods)
 
 
 def choose(function: Function, args: tuple[Any, ...]) -> Method:

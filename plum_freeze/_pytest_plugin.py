@@ -168,7 +168,7 @@ class Frozen:
         self._node = item.nodeid
         self._isolation.start()
         try:
-            return (yield)  # type: ignore[return-value]
+            return (yield)
         finally:
             self._isolation.end(take_back=isinstance(item, (pytest.Function, pytest.DoctestItem)))
             self._node = "outside of a test"
@@ -178,16 +178,16 @@ class Frozen:
         """What a fixture of a class, module or session registers is there for other tests too."""
         __tracebackhide__ = True
         if fixturedef.scope == "function":
-            return (yield)  # type: ignore[return-value]
+            return (yield)
         with self._isolation.keeping():
-            return (yield)  # type: ignore[return-value]
+            return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self) -> Iterator[None]:
         """Who tidies up knows better what was there."""
         __tracebackhide__ = True
         with self._isolation.keeping():
-            return (yield)  # type: ignore[return-value]
+            return (yield)
 
     def pytest_exception_interact(self, call: pytest.CallInfo[Any]) -> None:
         """A registration that was refused is late as well."""

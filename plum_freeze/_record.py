@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 import threading
 import weakref
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _plum
-from plum_freeze._origin import Origin
+from plum_freeze import _origin, _plum
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from plum_freeze._origin import Origin
     from plum_freeze._plum import Entry, Function
 
 
@@ -52,51 +53,69 @@ class Registration:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """A registration as it is kept: no function and no method lives on for being in the record."""
+    """A registration as it is kept: no method lives on for being in the record.
 
-    function: Callable[[], Any]
+    Attributes:
+        function: The function. Plum keeps each for good, and a weak reference is no choice: the
+            compiled plum frees a function without telling it, and then it crashes the process.
+        method: The implementation, while it lives.
+        facts: The other fields of `Registration`.
+        execution: Stands for the one run of a module's body that made it; None for other code.
+        before: The rows whose place it took, for when it is taken back.
+    """
+
+    function: Function
     method: Callable[[], Any]
     facts: tuple[Any, ...]
+    execution: object
+    before: tuple[_Row, ...] = ()
 
 
-# By function, text of the signature and place: what runs again and again takes one row.
-_rows: dict[tuple[Any, ...], _Row] = {}
+# By function, signature and place. What runs again (a cell, a module that is reloaded, a closure)
+# takes the place of what it registered before. What a loop in a module's body registers does not.
+_rows: dict[tuple[Any, ...], tuple[_Row, ...]] = {}
+_recorded: set[int] = set()  # functions that have rows, by id
 _order = itertools.count()
 _lock = threading.Lock()
 # Told of each registration, after it happened.
 listeners: list[Callable[[Function, Entry, Origin, str], None]] = []
 
+# IPython and Python's own prompt number their inputs, so that a cell that runs again seems new.
+_NUMBERED = re.compile(r"<(i?python-input-)\d+")
 
-def add(function: Function, entry: Entry, origin: Origin, phase: str) -> None:
-    """Take note of a registration."""
+
+def add(
+    function: Function, entry: Entry, origin: Origin, phase: str, execution: object = None
+) -> None:
+    """Take note of a registration, made by this run of a module's body (None: by other code)."""
     signature = _plum.signature_text(entry)
-    key = (id(function), signature, entry.precedence, origin.file, origin.line)
+    file = _NUMBERED.sub(r"<\1", origin.file)
+    key = (id(function), signature, entry.precedence, file, origin.line)
     facts = (signature, entry.precedence, origin.module, origin.file, origin.line, phase)
-
-    def gone(_: Any) -> None:
-        _rows.pop(key, None)
-
     method: Callable[[], Any]
     try:
         method = weakref.ref(entry.implementation)
     except TypeError:
         method = functools.partial(_itself, entry.implementation)
     with _lock:
-        _rows.pop(key, None)  # the newest comes last
-        _rows[key] = _Row(weakref.ref(function, gone), method, (*facts, next(_order)))
+        row = _Row(function, method, (*facts, next(_order)), execution)
+        before = _rows.get(key, ())
+        if before and execution is not None and before[-1].execution is execution:
+            _rows[key] = (*before, row)
+        else:
+            before = tuple(replace(each, before=()) for each in before)  # one step back, no chain
+            _rows[key] = (replace(row, before=before),)
+        _recorded.add(id(function))
     for listener in tuple(listeners):
         listener(function, entry, origin, phase)
 
 
 def adopt(function: Function) -> None:
     """Take note of what was registered before anybody looked."""
-    if any(row.function() is function for row in _rows.values()):
+    if id(function) in _recorded:
         return
     for entry in _plum.entries(function):
-        code = getattr(entry.implementation, "__code__", None)
-        file, line = (code.co_filename, code.co_firstlineno) if code else ("<unknown>", 0)
-        module = getattr(entry.implementation, "__module__", None) or "<unknown>"
-        add(function, entry, Origin(module, file, line, executing=False), "adopted")
+        add(function, entry, _origin.written(entry.implementation), "adopted")
 
 
 def _itself(value: Any) -> Any:
@@ -106,20 +125,29 @@ def _itself(value: Any) -> Any:
 def all_of(functions: set[int] | None = None) -> list[Registration]:
     """The record, in order; of these functions (by id) only, if they are given."""
     with _lock:
-        rows = list(_rows.values())
-    found = [(row.function(), row.method(), row.facts) for row in rows]
-    return [
+        rows = [row for same in list(_rows.values()) for row in same]
+    found = [(row.function, row.method(), row.facts) for row in rows]
+    registrations = [
         Registration(function, method, *facts)
         for function, method, facts in found
-        if function is not None
-        and method is not None
-        and (functions is None or id(function) in functions)
+        if method is not None and (functions is None or id(function) in functions)
     ]
+    return sorted(registrations, key=lambda registration: registration.order)
 
 
 def remove(methods: set[int]) -> None:
     """Take registrations out that were refused after all (by id of the method)."""
+
+    def kept(rows: tuple[_Row, ...]) -> tuple[_Row, ...]:
+        return tuple(row for row in rows if id(row.method()) not in methods)
+
     with _lock:
-        for key, row in list(_rows.items()):
-            if id(row.method()) in methods:
+        for key, rows in list(_rows.items()):
+            left = kept(rows)
+            if len(left) == len(rows):
+                continue
+            left = left or kept(rows[0].before)
+            if left:
+                _rows[key] = left
+            else:
                 del _rows[key]

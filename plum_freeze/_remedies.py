@@ -7,19 +7,23 @@ import re
 # The first pattern that is found in the reason decides.
 _REMEDIES = (
     (
-        r"argument .*\(numpy\.",
+        r"keeps more than its pytree shows",
+        "make all of its state fields of the pytree, or mark the method with @eager",
+    ),
+    (
+        r"^argument .*\(numpy\.",
         "pass a JAX array (jnp.asarray); numpy's stay as they are, jit would cut 64 bits to 32",
     ),
     (
-        r"argument .*static field",
+        r"^argument .*static field",
         "make the static field immutable and comparable (a tuple, a string, a frozen dataclass)",
     ),
     (
-        r"argument .*\(.*(function|method|lambda)",
+        r"^argument .*\(.*(function|method|lambda)",
         "pass a function that lives in a module under its own name, not a lambda or a closure",
     ),
     (
-        r"argument ",
+        r"^argument ",
         "pass arrays or immutable values; make your class a pytree or a frozen dataclass",
     ),
     (r"more than \d+ sets", ""),  # the reason itself says what to write

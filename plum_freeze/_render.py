@@ -145,9 +145,10 @@ def _summary(facts: list[FunctionFacts], width: int) -> Any:
 
     right = {"justify": "right", "no_wrap": True}
     table = _table(
-        ("Function", {"min_width": 24}), ("Methods", right), ("Jitted", right), ("Plain", right),
-        ("Late", right), ("Decided by", {"max_width": max(22, width // 3)}),
+        ("Function", {"ratio": 3}), ("Methods", right), ("Jitted", right), ("Plain", right),
+        ("Late", right), ("Decided by", {"ratio": 2}),
     )  # fmt: skip
+    table.width = min(width, 120)  # without a width rich cuts the last column off
     for each in facts:
         numbers = (len(each.methods), each.jitted, each.plain, len(each.late))
         cells = [

@@ -9,7 +9,18 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _ambiguity, _analysis, _facts, _hook, _jax, _plum, _record, _table, _targets
+from plum_freeze import (
+    _ambiguity,
+    _analysis,
+    _facts,
+    _hook,
+    _jax,
+    _plum,
+    _record,
+    _table,
+    _targets,
+    _waiting,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -149,6 +160,7 @@ def report(*targets: Any) -> Report:
     Raises:
         FreezeError: A target is none.
     """
+    _waiting.settle()
     if not targets and _targets.package_of(_targets.caller()[0]) == _targets.SCRIPT:
         return Report([function for function in _plum.functions() if _is_frozen(function)])
     return Report(_targets.find(targets, "report"))

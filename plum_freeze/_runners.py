@@ -10,7 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _apart, _result, _tracing
+from plum_freeze import _apart, _tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -40,8 +40,8 @@ def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     simple = [cls in SIMPLE for cls in types]
     if any(arrays) and all(map(bool.__or__, arrays, simple)):
         return _of_simple(method, types)
-    if all(simple):
-        return _without_arrays(method)
+    if all(simple) or any(cls in _apart.opaque for cls in types):
+        return _plainly(method)
     return _any(method)
 
 
@@ -61,33 +61,24 @@ def _any(method: Compiled) -> Callable[..., Any]:
 
 
 def _plainly(method: Compiled) -> Callable[..., Any]:
-    """For a method that is not jitted."""
+    """For a method that is not jitted, or not for arguments of these types.
+
+    An array can still come by keyword.
+    """
     implementation, convert, anywhere = method.implementation, method.convert, _tracing.anywhere
     unchanged = {} if convert is None else convert.unchanged
+    otherwise = _any(method) if method.jits else None
 
     def run(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        if kwargs and otherwise is not None:
+            return otherwise(*args, **kwargs)
         if anywhere:
             method.note()
         result = implementation(*args, **kwargs)
         if convert is None or id(type(result)) in unchanged:
             return result
         return convert(result)
-
-    return run
-
-
-def _without_arrays(method: Compiled) -> Callable[..., Any]:
-    """For positional arguments that are no arrays (rule 1); an array can still come by keyword."""
-    plainly, call = _plainly(method), method.call
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        try:
-            return call(args, kwargs) if kwargs else plainly(*args)
-        except BaseException as error:
-            shorten(error)
-            raise
 
     return run
 
@@ -104,12 +95,11 @@ def _of_arrays(method: Compiled, types: tuple[type, ...], variant: Variant) -> C
                 return otherwise(*args, **kwargs)
             try:
                 result = jitted(*args)
+                return result if variant.finish is None else variant.finish(result)
             except Exception as error:
                 why, ours = method.why_plain(variant, error, args)
                 if not ours:
                     raise
-            else:
-                return _result.unwrap(result) if variant.unordered else result
             return method.fall_back(variant, why, args, kwargs)
         except BaseException as error:
             shorten(error)
@@ -143,12 +133,11 @@ def _of_simple(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
                 return _find(method, known, key, args, kwargs)
             try:
                 result = variant.jitted(*arrays(args))
+                return result if variant.finish is None else variant.finish(result)
             except Exception as error:
                 why, ours = method.why_plain(variant, error, arrays(args))
                 if not ours:
                     raise
-            else:
-                return _result.unwrap(result) if variant.unordered else result
             return method.fall_back(variant, why, args, kwargs)
         except BaseException as error:
             shorten(error)

@@ -55,6 +55,9 @@ ReplayError.__module__ = "plum_freeze"
 # -- recording -----------------------------------------------------------------------------------
 
 
+_MOST_TRIES = 8  # a hint that registers methods when it is asked must not go on for ever
+
+
 class Recorder(_observe.Session):
     """Notes each decision in the order of the calls."""
 
@@ -90,17 +93,14 @@ class Recorder(_observe.Session):
         return entry, Any
 
     def _take(self, table: Table, types: tuple[type, ...], args: tuple[Any, ...]) -> Choice:
-        function, generation = table.function(), table.generation
+        function = table.function
         assert function is not None  # noqa: S101 (it is calling us)
-        methods = self._methods_of(function, generation)
-        method, inherited = None, None
-        try:
-            method = _plum.choose(function, args)
-        except LookupError:
-            try:
-                inherited = _plum.choose_any(function, args)
-            except LookupError:
-                inherited = None  # raised at the call, by `Choice.pair`
+        for _ in range(_MOST_TRIES):
+            generation = table.generation
+            methods = self._methods_of(function, generation)
+            method, inherited = _resolve(function, args)
+            if generation is table.generation:
+                break  # no other thread registered or cleared meanwhile
         found = method or inherited
         key = (id(function), types, id(method), id(inherited and inherited[0]), generation)
         known = self._known.get(key)
@@ -113,7 +113,7 @@ class Recorder(_observe.Session):
     def _methods_of(self, function: Any, generation: object) -> list[Any]:
         known = self._methods.get(id(function))
         if known is None or known[0] is not generation:
-            known = self._methods[id(function)] = generation, _plum.resolved_methods(function)
+            known = self._methods[id(function)] = generation, _plum.settled_methods(function)
         return known[1]
 
     def end(self, error: BaseException | None) -> None:
@@ -122,6 +122,17 @@ class Recorder(_observe.Session):
             self.cache.keep(tuple(step for step in self._steps if step is not _UNSEEN))
         elif self.cache._steps is None:
             self.cache.keep(None, f" (a recording was dropped, it ended in {type(error).__name__})")
+
+
+def _resolve(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, Any] | None]:
+    """The function's own method, or what it inherits; neither where the call raises LookupError."""
+    try:
+        return _plum.choose(function, args), None
+    except LookupError:
+        try:
+            return None, _plum.choose_any(function, args)
+        except LookupError:
+            return None, None  # `Choice.pair` raises it at the call
 
 
 # A lookup whose call never came: somebody asked plum's private `_resolve_method_with_cache`.
@@ -186,7 +197,7 @@ class Replayer(_observe.Session):
                 f"only {total} {'call was' if total == 1 else 'calls were'} recorded", table, types
             )
         choice = self._steps[self._position - 1]
-        if choice.function is not table.function():
+        if choice.function is not table.function:
             self._part("it is another function", table, types)
         if len(choice.types) != len(types):
             self._part("it has another number of arguments", table, types)
@@ -225,7 +236,7 @@ class Replayer(_observe.Session):
         """
         __tracebackhide__ = True
         number, total = self._position, len(self._steps)
-        function = None if table is None else table.function()
+        function = None if table is None else table.function
         name = "" if function is None else _plum.name_of(function)
         where = _caller()
         called = "nothing: the block ended"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, get_type_hints
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -51,6 +51,7 @@ def methods_of(entry: Entry, name: str) -> list[Method]:
     from plum import append_default_args, extract_return_type
 
     function = _with_own_annotations(entry.implementation)
+    _check_promises(function)
     signature = entry.signature
     if signature is None:
         signature = PlumSignature.from_callable(function, precedence=entry.precedence or 0)
@@ -59,6 +60,25 @@ def methods_of(entry: Entry, name: str) -> list[Method]:
         PlumMethod(entry.implementation, each, function_name=name, return_type=return_type)
         for each in append_default_args(signature, function)
     ]
+
+
+def _check_promises(function: Any) -> None:
+    """Plum resolves a `PromisedType` that was not delivered without end, compiled to a crash.
+
+    Raises:
+        NameError: There is one among the annotations.
+    """
+    from plum import PromisedType
+
+    hints = getattr(function, "__annotations__", None) or {}
+    if any(isinstance(hint, str) for hint in hints.values()):
+        hints = get_type_hints(function, include_extras=True)
+    open_ = list(hints.values())
+    while open_:
+        hint = open_.pop()
+        if isinstance(hint, PromisedType) and hint.resolve() is hint:
+            raise NameError(f"{hint!r} is not delivered yet")
+        open_.extend(getattr(hint, "__args__", None) or ())
 
 
 def _with_own_annotations(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -98,9 +118,11 @@ def with_types_swapped(method: Method) -> Method:
 def signature_text(entry: Entry) -> str:
     """The signature as people write it, also where it cannot be resolved yet."""
     if entry.signature is not None:
-        hints = [*entry.signature.types]
-        return "(" + ", ".join(map(hint_text, hints)) + ")"
-    function = entry.implementation
+        texts = list(map(hint_text, entry.signature.types))
+        if entry.signature.has_varargs:
+            texts.append(f"*{hint_text(entry.signature.varargs)}")
+        return "(" + ", ".join(texts) + ")"
+    function = _unwrapped(entry.implementation)  # plum reads the signature beneath wrappers, too
     code = getattr(function, "__code__", None)
     if code is None:
         return "(...)"
@@ -114,6 +136,14 @@ def signature_text(entry: Entry) -> str:
         hint = f": {hint_text(annotations[name])}" if name in annotations else ""
         parts.append(f"*{name}{hint}")
     return "(" + ", ".join(parts) + ")"
+
+
+def _unwrapped(function: Any) -> Any:
+    for _ in range(32):  # a chain of `__wrapped__` may be a ring
+        if not hasattr(function, "__wrapped__"):
+            break
+        function = function.__wrapped__
+    return function
 
 
 def hint_text(hint: Any) -> str:

@@ -69,7 +69,9 @@ class Table(dict[Any, Any]):
 
     def __init__(self, function: Function) -> None:
         super().__init__()
-        self.function = weakref.ref(function)
+        # Not weakly: the compiled plum crashes in the garbage collector where a cycle that a
+        # function is in holds a weak reference to it.
+        self.function = function
         self.seal: Seal | None = None
         self.decisions: dict[Hashable, Decision] = {}
         self.blind = False
@@ -145,7 +147,7 @@ class Table(dict[Any, Any]):
         """What a decision for these types depends on."""
         parts = self.parts.get(types)
         if parts is None:
-            methods = _plum.resolved_methods(self._function())
+            methods = _plum.resolved_methods(self.function)
             hints = [
                 (m.signature.types, m.signature.varargs if m.signature.has_varargs else None)
                 for m in methods
@@ -211,7 +213,7 @@ class Table(dict[Any, Any]):
             LookupError: What plum raises where no method applies, or several.
         """
         __tracebackhide__ = True
-        generation, function = self.generation, self._function()
+        generation, function = self.generation, self.function
         method = _own_method(function, args)
         found = None if method is None else method.implementation
         record_key: Hashable = types
@@ -295,6 +297,7 @@ class Table(dict[Any, Any]):
                 known.implementation, implementation
             ):
                 return known
+        self._forget_superseded()
         seal = self.seal
         found = Compiled(
             implementation,
@@ -311,6 +314,17 @@ class Table(dict[Any, Any]):
 
         found.refresh = refresh
         return self.methods.setdefault(id(implementation), found)
+
+    def _forget_superseded(self) -> None:
+        """Methods that others have replaced run no more: a cell that is edited again and again
+        is not to leave what each version of it compiled.
+        """
+        current = [method.implementation for method in _plum.resolved_methods(self.function)]
+        if len(self.methods) < len(current):
+            return
+        for key, compiled in list(self.methods.items()):
+            if not any(_decisions.is_same_code(compiled.implementation, each) for each in current):
+                self.methods.pop(key, None)
 
     # -- the record ------------------------------------------------------------------------------
 
@@ -330,18 +344,12 @@ class Table(dict[Any, Any]):
         self.decisions.clear()
         self.blind = False
         self.clear()
-        function = self.function()
-        for method in _plum.resolved_methods(function) if function is not None else ():
+        for method in _plum.resolved_methods(self.function):
             # jitted by its author, no matter with what: it may have decisions baked in as well
             implementation: Any = method.implementation
             if _jax.is_jitted(implementation):
                 implementation.clear_cache()
         _jax.epoch.move()
-
-    def _function(self) -> Function:
-        function = self.function()
-        assert function is not None  # noqa: S101 (it is calling us)
-        return function
 
 
 def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:

@@ -28,21 +28,32 @@ class Variant:
         plain: Why it runs plainly, if it does.
         calls: How often it ran plainly before it was compiled.
         ready: Whether it has run compiled.
-        unordered: Whether results must be unwrapped, because a dict in them is not sorted.
+        finish: What is to be done with results, if anything: put dicts in order, wait for errors.
         guards: What it reads: the method, functions that it is given, methods inlined in it.
         changed: Whether any of that is another object now. One closure, for the hot path.
     """
 
-    __slots__ = ("calls", "changed", "guards", "jitted", "pinned", "plain", "ready", "unordered")
+    __slots__ = (
+        "calls",
+        "changed",
+        "finish",
+        "given",
+        "guards",
+        "jitted",
+        "pinned",
+        "plain",
+        "ready",
+    )
 
     def __init__(self, guard: Guard) -> None:
         self.jitted: Any = None
         self.plain: str | None = None
         self.calls = 0
         self.ready = False
-        self.unordered = False
+        self.finish: Callable[[Any], Any] | None = None
         self.guards: tuple[Guard, ...] = ()
         self.changed: Callable[[], bool] = guard.changed
+        self.given: list[Any] = []  # functions; the guards hold them as well
         self.pinned: list[Any] = []  # weak references whose callbacks drop this variant
         self.depend((guard,))
 
@@ -62,6 +73,7 @@ class Variant:
                 continue
             effect, guard = _screen.examine(function)
             self.depend((guard,))
+            self.given.append(value)
             if effect is not None and self.plain is None:
                 self.plain = f"is given {function.__qualname__}, which {effect}"
 
@@ -145,7 +157,8 @@ def jitted(
         finally:
             _tracing.pop()
             last.attempt = attempt
-        variant.unordered = variant.unordered or unordered
+        if unordered and variant.finish is None:
+            variant.finish = _result.unwrap
         variant.depend(frame.guards.values())
         return result
 

@@ -6,6 +6,7 @@ plum some registrations pass by several. The outermost tells.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import sys
 import threading
@@ -17,7 +18,7 @@ from plum_freeze import _plum
 from plum_freeze._signatures import Entry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from plum_freeze._plum import Function
 
@@ -44,6 +45,27 @@ class Listener(Protocol):
         """A promised type has got its type."""
 
 
+# Resolution may run foreign code under plum's lock, which may wait for an import lock that this
+# thread holds. Then the registration goes ahead as it would in plain plum.
+LONGEST_WAIT = 1.0
+
+
+@contextlib.contextmanager
+def _not_while_resolving(function: Function | None) -> Iterator[None]:
+    """Keep a registration out of the way of a thread that resolves earlier ones.
+
+    Plum appends without a lock to a list that the resolving thread replaces: the registration can
+    be lost, and the compiled plum can crash.
+    """
+    lock = None if function is None else _plum.lock_of(function)
+    is_held = lock is not None and lock.acquire(timeout=LONGEST_WAIT)
+    try:
+        yield
+    finally:
+        if is_held and lock is not None:
+            lock.release()
+
+
 class _Thread(threading.local):
     is_registering = False
 
@@ -67,7 +89,8 @@ class _Wrappers:
         def proceed() -> Any:
             _thread.is_registering = True
             try:
-                return wrapped(*args, **kwargs)
+                with _not_while_resolving(function):
+                    return wrapped(*args, **kwargs)
             finally:
                 _thread.is_registering = False
 

@@ -79,10 +79,7 @@ def _tables() -> list[Table]:
 
 def await_promises(table: Table) -> None:
     """Register the function again once the promised types in its signatures are delivered."""
-    function = table.function()
-    if function is None:
-        return
-    for method in _plum.resolved_methods(function):
+    for method in _plum.resolved_methods(table.function):
         for promise in _plum.promised_types(method):
             tables = _waiting.setdefault(id(promise), [promise])
             if not any(table is other for other in tables[1:]):
@@ -102,8 +99,6 @@ def _retrieve(promise: Any, _: Any) -> None:
 def delivered(promise: Any) -> None:
     """A promised type has got its type: plum resolves the signatures with it again."""
     for table in _waiting.pop(id(promise), [promise])[1:]:
-        function = table.function()
-        if function is not None:
-            log.info("%s: %s was delivered", _plum.name_of(function), promise)
-            _plum.register_again(function)
-            table.invalidate()
+        log.info("%s: %s was delivered", _plum.name_of(table.function), promise)
+        _plum.register_again(table.function)
+        table.invalidate()

@@ -18,8 +18,6 @@ from plum_freeze import _table
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Call = "Callable[[Any], Any]"
-
 
 class Pair:
     """Plain and frozen, made by the same code: `make(dispatch)` returns a function or a namespace."""
@@ -48,17 +46,18 @@ class Pair:
             assert not text, f"call {number + 1}: {text}"
         return wanted
 
-    def methods(self, name: str = "f") -> list[Any]:
-        """How the methods of a frozen function run, those that were called."""
-        return compiled(self.frozen_dispatch.functions[name])
+    def methods(self, name: str = "") -> list[Any]:
+        """How the methods of a frozen function run, those that were called; by default of the first."""
+        functions = functions_of(self.frozen_dispatch)
+        return compiled(next(f for f in functions if name in ("", f.__name__)))
 
-    def compiled(self, name: str = "f") -> int:
+    def compiled(self, name: str = "") -> int:
         """How many sets of static values the methods of a function run compiled for."""
         return sum(method.compiled for method in self.methods(name))
 
-    def reasons(self, name: str = "f") -> list[str]:
+    def reasons(self, name: str = "") -> list[str]:
         """Why calls ran plainly."""
-        return [reason for method in self.methods(name) for reason in method.why()]
+        return [reason for method in self.methods(name) for reason in method.reasons]
 
 
 def functions_of(dispatch: Any) -> list[Any]:

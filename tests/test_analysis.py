@@ -82,7 +82,9 @@ def test_every_ambiguous_call_is_found_and_nothing_else(seed):
     classes = [A, B, C, D, CD, int, bool, str]
     hints = [*classes, Any, object, Union[A, int], Optional[str], C | D]
     count = rng.choice((1, 2))
-    signatures = list({tuple(rng.choice(hints) for _ in range(count)) for _ in range(7)})
+    signatures = list(
+        dict.fromkeys(tuple(rng.choice(hints) for _ in range(count)) for _ in range(7))
+    )
     levels = [rng.choice((0, 0, 0, 1)) for _ in signatures]
     function = table(*signatures, precedence=levels)
     function._resolve_pending_registrations()
@@ -93,9 +95,12 @@ def test_every_ambiguous_call_is_found_and_nothing_else(seed):
         try:
             function._resolver.resolve(plum.Signature(*types))
         except plum.AmbiguousLookupError as error:
+            # One with a lower precedence stands by: it is not for it that plum cannot decide.
+            highest = max(m.signature.precedence for m in error.methods)
+            tied = [m for m in error.methods if m.signature.precedence == highest]
             raising |= {
                 frozenset({methods.index(a), methods.index(b)})
-                for a, b in itertools.combinations(error.methods, 2)
+                for a, b in itertools.combinations(tied, 2)
             }
         except plum.NotFoundLookupError:
             pass
@@ -112,7 +117,7 @@ def test_what_is_never_chosen_is_never_chosen(seed):
     rng = random.Random(seed)
     classes = [A, B, C, D, CD, E1, int, bool]
     hints = [*classes, C | D, A | int, Union[A, B]]
-    signatures = list({(rng.choice(hints),) for _ in range(8)})
+    signatures = list(dict.fromkeys((rng.choice(hints),) for _ in range(8)))
     function = table(*signatures)
     function._resolve_pending_registrations()
     methods = list(function._resolver.methods)
@@ -291,7 +296,9 @@ def test_plain_classes_are_decided_by_type():
 
 def test_hints_that_plum_resolves_at_each_call_say_what_to_write():
     assert "write list" in decides(list[int])["not cacheable"].why
-    assert "write the bare type" in decides(Annotated[int, Is[lambda x: x > 0]])["not cacheable"].why
+    assert (
+        "write the bare type" in decides(Annotated[int, Is[lambda x: x > 0]])["not cacheable"].why
+    )
 
 
 def test_values_classes_and_shapes():
@@ -318,14 +325,23 @@ class WithMeta(metaclass=Meta): ...
 class Dict(dict): ...
 
 
-class First(A, B): ...
+class P: ...
 
 
-class Second(B, A): ...
+class Q: ...
+
+
+class Box(typing.Generic[typing.TypeVar("T")]): ...
+
+
+class First(P, Q): ...
+
+
+class Second(Q, P): ...
 
 
 _CLASSES = [
-    A, B, C, Solid1, Solid2, Dict, First, Second, WithMeta, Colour, enum.Enum, typing.Generic, int,
+    A, B, C, P, Q, Solid1, Solid2, Dict, First, Second, WithMeta, Colour, enum.Enum, Box, int,
     str, float, bool, bytes, list, tuple, dict, set, complex, type(None), type, Exception, OSError,
     KeyError, np.ndarray, np.float64, np.generic, type(lambda: 0), range,
 ]  # fmt: skip

@@ -11,9 +11,10 @@ import threading
 from typing import Annotated, Any, Literal
 
 import plum
-import plum_freeze
 import pytest
 from beartype.vale import Is
+
+import plum_freeze
 from plum_freeze import Cache, FreezeError, ReplayError, _cache, _observe, _plum, _table
 
 
@@ -237,6 +238,16 @@ def test_a_parents_method_that_was_replaced_parts(monkeypatch):
         Child().plain(1)
     monkeypatch.setattr(Base, "plain", lambda self, x: "another")
     with pytest.raises(ReplayError, match="Base.plain, which was inherited, is another"), cache:
+        Child().plain(1)
+
+
+def test_a_parents_method_that_is_replaced_in_the_middle_of_a_replay_parts(monkeypatch):
+    with Cache() as cache:
+        Child().plain(1)
+        Child().plain(1)
+    with pytest.raises(ReplayError, match="at call 2 of 2(.|\n)*Base.plain"), cache:
+        Child().plain(1)
+        monkeypatch.setattr(Base, "plain", lambda self, x: "another")
         Child().plain(1)
 
 
@@ -761,6 +772,7 @@ def test_steps_do_not_depend_on_what_is_compiled(dispatch):
     with Cache() as cold:
         outer(x)
     outer(x)
+    outer(x)
     (method,) = _table.table_of(outer).methods.values()
     assert method.compiled == 1  # from here on outer's calls take no inner decision
     with Cache() as warm:
@@ -805,21 +817,25 @@ def test_a_method_of_ours_that_replays_while_it_is_traced_keeps_its_guards(dispa
     import jax
     import jax.numpy as jnp
 
-    space = {"SCALE": 2, "__name__": "made"}
+    space = {"SCALE": 2, "__name__": "made", "cache": Cache()}
     exec("def inner(x):\n    return x * SCALE", space)
     space["inner"].__annotations__["x"] = jax.Array
-    inner = dispatch(space["inner"])
-    cache = Cache()
+    space["inner"] = dispatch(space["inner"])
+    exec("def program(x):\n    with cache:\n        return inner(x)", space)
+    program = space["program"]
 
     @dispatch
     def outer(x: jax.Array):
-        with cache:
-            return inner(x)
+        return program(x)
 
-    plum_freeze.freeze(inner, outer, on_late="accept")
+    plum_freeze.freeze(space["inner"], outer, on_late="accept")
     x = jnp.arange(3)
+    with space["cache"]:
+        space["inner"](x)
     for _ in range(4):
         assert outer(x).tolist() == [0, 2, 4]
+    (method,) = _table.table_of(outer).methods.values()
+    assert method.compiled == 1  # so it was traced, with `inner` inlined
     space["SCALE"] = 3
     for _ in range(4):
         assert outer(x).tolist() == [0, 3, 6]

@@ -8,8 +8,9 @@ import sys
 import textwrap
 
 import plum
-import plum_freeze
 import pytest
+
+import plum_freeze
 from plum_freeze import Cache, FreezeError
 
 PROGRAM = """
@@ -220,6 +221,12 @@ def test_a_class_that_cannot_be_found_by_name_counts_as_any(made, tmp_path):
     cache.save(path)
     cache = Cache.load(path)
     assert next(iter(cache)).startswith("shapes.f(?) -> ")
+
+    namesake = type("Shape", (shapes.Shape,), {"__module__": "shapes"})  # shapes.Shape is another
+    with Cache() as other:
+        shapes.f(namesake())
+    other.save(path)
+    assert next(iter(Cache.load(path))).startswith("shapes.f(?) -> ")
 
     def f(x: str, y: str):
         return "two"

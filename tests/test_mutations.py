@@ -17,11 +17,11 @@ import pytest
 from oracle import duel, library, machine
 
 from plum_freeze import (
+    _apart,
     _convert,
     _decisions,
     _guard,
     _jax,
-    _jit,
     _key_function,
     _result,
     _static,
@@ -57,25 +57,21 @@ def key_without_shape(patch):
     patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.dtype")
 
 
-def key_takes_true_for_one(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.VALUE, "args[{i}]")
-
-
 def key_without_the_class(patch):
     patch.setitem(_key_function._EXPRESSIONS, KeyPart.IDENTITY, "0")
 
 
 def static_one_is_true(patch):
     for cls in (int, bool, float):
-        patch.setitem(_static._STATIC, cls, lambda value: value)
+        patch.setitem(_static.HANDLERS, cls, lambda value: value)
 
 
 def static_zero_has_no_sign(patch):
-    patch.setitem(_static._STATIC, float, lambda value: (float, value))
+    patch.setitem(_static.HANDLERS, float, lambda value: (float, value))
 
 
 def pytrees_have_no_auxiliary_data(patch):
-    patch.setattr(_static, "_auxiliary_key", lambda value, auxiliary: None)
+    patch.setattr(_apart, "_auxiliary_key", lambda value, auxiliary: None)
 
 
 def virtual_subclasses_are_ignored(patch):
@@ -124,7 +120,7 @@ def globals_are_read_once(patch):
 
 def results_may_be_anything(patch):
     def checked(result, args, kwargs):
-        return result
+        return result, False
 
     patch.setattr(_result, "checked", checked)
 
@@ -133,11 +129,7 @@ def dicts_are_sorted(patch):
     patch.setattr(_result._Walk, "_dict", lambda self, value, *, inside_node: value)
 
 
-def calls_without_an_array_are_jitted(patch):
-    patch.setattr(_jit._jax, "is_array", lambda value: True)
-
-
-def virtual_or_not_every_entry_of_a_type_is_the_first(patch):
+def types_alone_decide(patch):
     patch.setattr(_table.Table, "parts_of", lambda self, types: (KeyPart.TYPE,) * len(types))
 
 
@@ -149,7 +141,6 @@ MUTATIONS = {
         registration_changes_no_decision,
         key_without_dtype,
         key_without_shape,
-        key_takes_true_for_one,
         key_without_the_class,
         static_one_is_true,
         static_zero_has_no_sign,
@@ -160,8 +151,7 @@ MUTATIONS = {
         globals_are_read_once,
         results_may_be_anything,
         dicts_are_sorted,
-        calls_without_an_array_are_jitted,
-        virtual_or_not_every_entry_of_a_type_is_the_first,
+        types_alone_decide,
     )
 }
 

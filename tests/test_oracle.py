@@ -24,7 +24,7 @@ from oracle import duel, library, machine
 from oracle.compare import Outcome, describe, difference, outcome, same
 from oracle.control import Seal
 from oracle.found import PROGRAMS
-from oracle.steps import Call, Register
+from oracle.steps import Call, Register, Rule
 from oracle.world import World
 
 STEPS = int(os.environ.get("PLUM_FREEZE_STEPS", "2000"))
@@ -164,7 +164,7 @@ def test_an_address_and_the_name_of_a_world_are_not_compared():
 def test_a_world_leaves_nothing_in_plum():
     functions, rules = len(plum.Function._instances), len(plum._promotion._convert.methods)
     program = [Register(0, (("A", ""),), "return x"), Call(0, ("a0",))]
-    duel.run([*program, machine.Rule("conversion", "A", "D")], library.Plain())
+    duel.run([*program, Rule("conversion", "A", "D")], library.Plain())
     assert len(plum.Function._instances) == functions
     assert len(plum._promotion._convert.methods) == rules
     assert not [m for m in sys.modules if m.startswith("oracle_worlds")]

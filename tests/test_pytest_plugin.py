@@ -36,8 +36,9 @@ def suite(pytester, monkeypatch):
     def run(*arguments, **files):
         if files:
             pytester.makepyfile(**files)
-        plugins = ["-p", "plum_freeze._pytest_plugin", "-p", "no:cacheprovider"]
-        return pytester.runpytest_subprocess(*plugins, *arguments)
+        plugin = [] if "--by-entry-point" in arguments else ["-p", "plum_freeze._pytest_plugin"]
+        arguments = [each for each in arguments if each != "--by-entry-point"]
+        return pytester.runpytest_subprocess("-p", "no:cacheprovider", *plugin, *arguments)
 
     return run
 
@@ -226,7 +227,7 @@ def test_the_summary_names_late_registrations_and_their_tests(suite):
         "*= plum_freeze =*",
         "3 late registrations:",
         "  test_it.py::test_registers",
-        "    mypkg.f(x: int)  at *test_it.py:12",
+        "    mypkg.f(x: int)  at *test_it.py:11",
         "  test_it.py::TestMore::test_with_fixtures",
         "    mypkg.f(x: bytes)  at *test_it.py:*",
         "    mypkg.f(x: str)  at *test_it.py:*",
@@ -238,8 +239,9 @@ def test_on_late_raise_refuses(suite):
     result.assert_outcomes(passed=1, failed=2, errors=1)
     result.stdout.fnmatch_lines([
         '*mypkg.f was frozen at the command line of pytest (--plum-freeze=mypkg) with on_late="raise"*',
-        "3 late registrations:",
-        "    mypkg.f(x: int)  at *test_it.py:12, refused",
+        "2 late registrations:",
+        "    mypkg.f(x: int)  at *test_it.py:11, refused",
+        "    mypkg.f(x: bytes)  at *test_it.py:6, refused",
     ])  # fmt: skip
 
 
@@ -347,7 +349,7 @@ def test_with_xdist(suite):
 
 def test_the_entry_point(suite, monkeypatch):
     monkeypatch.delenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD")
-    result = suite("--plum-freeze=mypkg", "-p", "plum_freeze", test_it=IS_FROZEN)
+    result = suite("--plum-freeze=mypkg", "--by-entry-point", test_it=IS_FROZEN)
     result.assert_outcomes(passed=1)
 
 

@@ -80,7 +80,10 @@ class Program:
 
     def columns(self) -> dict[str, Call | Absent]:
         """All of them, as far as they give the answer that plain plum gives."""
-        found: dict[str, Call | Absent] = {name: self.column(name) for name in COLUMNS}
+        # Frozen first: `freeze` watches every function that there is, and the others are to be
+        # what they are in a program without plum_freeze.
+        frozen = self.column(FROZEN)
+        found = {name: frozen if name == FROZEN else self.column(name) for name in COLUMNS}
         plain = found[PLAIN]
         assert isinstance(plain, Call)
         expected = _text(plain.result())

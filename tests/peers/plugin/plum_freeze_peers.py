@@ -102,7 +102,7 @@ class FreezesItself(_table.Table):
     __slots__ = ()
 
     def __missing__(self, types: tuple[type, ...]) -> tuple[Any, Any]:
-        function = self.function()
+        function = self.function
         if self.seal is None and function is not None and not _plum.is_plums_own(function):
             plum_freeze.freeze(function, **POLICY)
         return super().__missing__(types)
@@ -117,7 +117,7 @@ class Counting(FreezesItself if WHEN == "called" else _table.Table):  # type: ig
     __slots__ = ()
 
     def __getitem__(self, types: tuple[type, ...]) -> Any:
-        function = self.function()
+        function = self.function
         if function is not None and not _plum.is_plums_own(function):
             counts["calls"] += 1
             if self.seal is None:
@@ -127,7 +127,7 @@ class Counting(FreezesItself if WHEN == "called" else _table.Table):  # type: ig
 
 def _resolve(original: Any, table: Any, kinds: Any, parts: Any, args: Any, where: Any, key: Any) -> Any:
     """Count a call that the table could not answer, and why."""
-    function = table.function()
+    function = table.function
     uncached = key is _keys.UNCACHED
     if where is not None:
         counts["resolved: first of its kind"] += 1

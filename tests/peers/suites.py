@@ -1,0 +1,176 @@
+"""Which packages, at which version, what their suites need, and what is left out of them and why.
+
+Nothing of theirs is kept here: environments are made by name and version, tests come from the
+public source distributions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+PLUM = "2.10.1"
+# JAX 0.11.2: with 0.12 coordinax, quaxed and unxt fail plainly (hypot, erfc).
+JAX = "0.11.2"
+
+_PLUMS = (f"plum-dispatch=={PLUM}", "beartype==0.23.1", "pytest", "sybil", "ipython", "numpy")
+_WESSELS = ("backends==1.9.0", "autograd", "algebra==1.2.1", "backends-matrix", "mlkernels", "stheno")
+ENVIRONMENTS: dict[str, tuple[str, ...]] = {
+    "plum": _PLUMS,
+    "plum-py": (*_PLUMS, "--no-binary", "plum-dispatch"),
+    "algebra": (*_PLUMS, "algebra==1.2.1"),
+    "dataclassish": (*_PLUMS, "dataclassish==0.9.2", "pytest-env", "attrs"),
+    "all": (
+        f"jax=={JAX}", *_PLUMS, *_WESSELS, "quax==0.4.6", "quaxed==0.10.7", "quax-blocks==0.5.1",
+        "dataclassish==0.9.2", "unxt", "coordinax", "unxts.hypothesis", "pytest-env", "attrs",
+        "pytest-arraydiff", "hypothesis",
+    ),
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Suite:
+    """One test suite.
+
+    Attributes:
+        distribution: Whose source distribution has the tests, at the version that is installed.
+        environment: A key of `ENVIRONMENTS`.
+        arguments: For pytest.
+        edit: Changes the copy of the tests, for an environment without some of its backends.
+        when: When functions are frozen, see `plugin/plum_freeze_peers.py`.
+    """
+
+    distribution: str
+    environment: str = "all"
+    arguments: tuple[str, ...] = ("tests",)
+    edit: Callable[[Path], None] | None = None
+    when: str = "collected"
+
+
+def _ignore(*paths: str) -> tuple[str, ...]:
+    return tuple(f"--ignore=tests/{path}" for path in paths)
+
+
+# -- edits, for an environment without TensorFlow and PyTorch (several GB) ------------------------
+
+
+def _change(folder: Path, name: str, *changes: tuple[str, str]) -> None:
+    path = folder / name
+    text = path.read_text()
+    for pattern, new in changes:
+        text, count = re.subn(pattern, new, text, flags=re.MULTILINE)
+        if not count:
+            raise ValueError(f"{name}: nothing matches {pattern}")
+    path.write_text(text)
+
+
+def _no_frameworks(folder: Path) -> None:
+    path = folder / "tests/__init__.py"
+    unwanted = r"^import (lab|stheno|mlkernels)\.(torch|tensorflow)\n"
+    path.write_text(re.sub(unwanted, "", path.read_text(), flags=re.MULTILINE))
+
+
+def _stheno(folder: Path) -> None:
+    _no_frameworks(folder)
+    _change(
+        folder,
+        "tests/model/test_model.py",
+        (r"^import tensorflow as tf$", "import numpy as np"),
+        (r"\btf\.float64\b", "np.float64"),
+    )
+
+
+def _lab(folder: Path) -> None:
+    _no_frameworks(folder)
+    _change(
+        folder,
+        "tests/util.py",
+        (r"^import (tensorflow as tf|torch)\n", ""),
+        (r"tf\.TensorShape, torch\.Size, ", ""),
+        (r"return \[self\.np\(\), self\.tf\(\), self\.torch\(\), ", "return [self.np(), "),
+        (
+            r"for t in \[B\.AGNumeric, B\.TorchNumeric, B\.TFNumeric, B\.JAXNumeric\]",
+            "for t in [B.AGNumeric, B.JAXNumeric]",
+        ),
+    )
+
+
+# test_cache.py asserts on seconds. incompatible_with_mypyc is plum's own marker.
+_PLUM = ("tests", *_ignore("test_cache.py"))
+_COMPILED = (*_PLUM, "-k", "not incompatible_with_mypyc")
+
+SUITES: dict[str, Suite] = {
+    "plum": Suite("plum-dispatch", "plum", _COMPILED, when="called"),
+    "plum-py": Suite("plum-dispatch", "plum-py", _PLUM, when="called"),
+    "plum-docs": Suite("plum-dispatch", "plum", ("docs",), when="called"),
+    "algebra": Suite("algebra", "algebra"),
+    "dataclassish": Suite("dataclassish", "dataclassish"),
+    # these three files read the checkout (skills/, AGENTS.md, src/)
+    "quax-blocks": Suite(
+        "quax-blocks",
+        arguments=(
+            "tests",
+            *_ignore("test_doc_links.py", "test_skill_examples.py", "test_quaxed_names.py"),
+        ),
+    ),
+    # that test reads the checkout's src/
+    "quax": Suite(
+        "quax",
+        arguments=(
+            "tests",
+            "--deselect",
+            "tests/unit/test_version_guards.py::test_no_hasattr_probing_of_jax_internals",
+        ),
+    ),
+    "quaxed": Suite("quaxed"),
+    # version guards read src/; matplotlib compares images; the two *performance ones time
+    "unxt": Suite(
+        "unxt",
+        arguments=(
+            "tests",
+            *_ignore(
+                "benchmark",
+                "typing",
+                "integration/matplotlib",
+                "integration/test_uconvert_value_performance.py",
+                "unit/test_version_guards.py",
+            ),
+        ),
+    ),
+    "coordinax": Suite("coordinax"),
+    "lab-light": Suite(
+        "backends",
+        arguments=tuple(f"tests/test_{n}.py" for n in ("control_flow", "linear_algebra", "shape")),
+        edit=_lab,
+    ),
+    "matrix": Suite(
+        "backends-matrix",
+        arguments=(
+            "tests",
+            *_ignore(*(f"ops/test_{n}.py" for n in ("multiply", "matmul", "add", "concat", "ratio"))),
+        ),
+    ),
+    # test_posterior and test_subspace import plum.util and plum.repr_short, gone since plum 2
+    "mlkernels-light": Suite(
+        "mlkernels",
+        arguments=(
+            "tests",
+            *_ignore(
+                "test_boxing.py",
+                *(f"kernels/test_{n}.py" for n in ("derivative", "posterior", "subspace")),
+                "means/test_derivative.py",
+            ),
+        ),
+        edit=_no_frameworks,
+    ),
+    "stheno-light": Suite(
+        "stheno",
+        arguments=("tests", "--deselect", "tests/model/test_model.py::test_derivative"),
+        edit=_stheno,
+    ),
+}
+
+# Within 10 minutes on two cores.
+CI = ("plum", "plum-py", "dataclassish", "algebra", "quax-blocks")
