@@ -39,7 +39,7 @@ class Cache:
     it only when it is traced. What `jax.jit` traces is recorded when it is traced; put the block
     inside of the jitted function. Decisions that a resolver or a return conversion causes, and
     those of `invoke` and `resolve_method`, are taken as always. Blocks nest, and each call belongs
-    to the innermost one. Entering a block costs about 0.3 us for each dispatched function that
+    to the innermost one. Entering a block costs about 0.5 us for each dispatched function that
     there is, so put it around many calls.
     """
 

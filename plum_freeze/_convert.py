@@ -18,13 +18,16 @@ MOST_TYPES = 64
 class Conversion:
     """To one annotated return type."""
 
-    __slots__ = ("__weakref__", "generation", "hint", "unchanged")
+    __slots__ = ("__weakref__", "generation", "hint", "unchanged", "undecided")
 
     def __init__(self, hint: Any) -> None:
         self.hint = hint
         self.generation = 0
         # id of a type -> reference to it: results of exactly this type are returned as they are
         self.unchanged: dict[int, weakref.ref[type]] = {}
+        # the same for types that decide nothing, as `tuple` for `-> tuple[int, str]`: to ask again
+        # at each call costs more than the conversion does
+        self.undecided: dict[int, weakref.ref[type]] = {}
         _all.add(self)
 
     def __call__(self, result: Any) -> Any:
@@ -38,17 +41,19 @@ class Conversion:
         return converted
 
     def _learn(self, cls: type, generation: int) -> None:
-        if len(self.unchanged) >= MOST_TYPES or not _is_identity(cls, self.hint):
-            return
         key = id(cls)
-        self.unchanged[key] = weakref.ref(cls, lambda _: self.unchanged.pop(key, None))
+        if key in self.undecided or len(self.unchanged) + len(self.undecided) >= MOST_TYPES:
+            return
+        types = self.unchanged if _is_identity(cls, self.hint) else self.undecided
+        types[key] = weakref.ref(cls, lambda _: types.pop(key, None))
         if generation != self.generation:  # a rule was added since: it may be about this type
-            self.unchanged.pop(key, None)
+            types.pop(key, None)
 
     def forget(self) -> None:
         """A conversion rule was added, or a class became a subclass of another."""
         self.generation += 1
         self.unchanged.clear()
+        self.undecided.clear()
 
 
 def _is_identity(cls: type, hint: Any) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _jax, _keys, _plum
+from plum_freeze import _jax, _keys, _origin, _plum
 from plum_freeze._keys import KeyPart
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ def is_same_code(left: Any, right: Any) -> bool:
         return False
     return (
         left.__code__ == right.__code__
-        and left.__code__.co_filename == right.__code__.co_filename
+        and _origin.source_of(left.__code__.co_filename)
+        == _origin.source_of(right.__code__.co_filename)
         and left.__globals__ is right.__globals__
         and _are_identical(left.__defaults__ or (), right.__defaults__ or ())
         and _are_identical(

@@ -8,14 +8,11 @@ else. DESIGN, section 6, has the rules; the numbers in the comments are theirs.
 from __future__ import annotations
 
 import logging
-import traceback
 from collections import Counter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
     _apart,
-    _guard,
     _jax,
     _marks,
     _result,
@@ -24,11 +21,12 @@ from plum_freeze import (
     _static,
     _tracing,
     _verify,
+    _why,
 )
 from plum_freeze._apart import Traced
 from plum_freeze._convert import conversion
 from plum_freeze._static import Plain
-from plum_freeze._variant import Attempt, Variant, jitted, last
+from plum_freeze._variant import Attempt, Variant, jitted, last, looked_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -49,9 +47,6 @@ one that calls each of them 20 times takes 53 s compiled at once, and 54 s compi
 call [measured on a busy machine]. The first call also shows what cannot be compiled anyway.
 """
 
-TOO_MANY = "more than {limit} sets of static values; argument {name} varies"
-MAY_BE_TRACED = ": if it may be traced, write @plum_freeze.traced({name!r}) under @dispatch"
-UNSTABLE = "reads {names}, which changed more than {limit} times"
 KEEPS_TRACER = "keeps a tracer: it, or a helper that it calls, stores what it is called with"
 
 
@@ -104,12 +99,16 @@ class Compiled:
         """Run the method as its author wrote it."""
         __tracebackhide__ = True
         if _tracing.anywhere:
-            self.note()
+            self.note(args, kwargs)
         result = self.implementation(*args, **kwargs)
         return result if self.convert is None else self.convert(result)
 
-    def note(self) -> None:
-        """The method is about to be inlined in the trace that is open on this thread, if one is."""
+    def note(self, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> None:
+        """The method is about to be inlined in the trace that is open on this thread, if one is.
+
+        Raises:
+            Stop: It must not be.
+        """
         frame = _tracing.current()
         if frame is None:
             return
@@ -119,7 +118,15 @@ class Compiled:
         if why is not None and why != "is jitted already":
             name = getattr(self.implementation, "__qualname__", "a method")
             frame.effect = f"calls {name}, which {'is ' * self.marks.eager}{why}"
+            raise _tracing.Stop(frame.effect)
         frame.add(self.guard)
+        for value in (*args, *(kwargs or {}).values()):
+            for given in _apart.functions_in(value):
+                effect, guards = looked_into(given)
+                if effect is not None:
+                    frame.effect = effect
+                    raise _tracing.Stop(effect)
+                frame.add(*guards)
 
     # -- compiled --------------------------------------------------------------------------------
 
@@ -189,9 +196,9 @@ class Compiled:
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Variant | None:
         """Prepare a set of static values that was not seen before; nothing is traced yet."""
-        if _has_static_values(key):
+        if _why.has_static_values(key):
             if len(self.static_keys) >= MOST_VARIANTS:
-                self.reasons[self.too_many()] += 1
+                self.reasons[_why.too_many(self.static_keys, self.marks, MOST_VARIANTS)] += 1
                 return None
             self.static_keys.append(key)
         for old, known in list(self.variants.items()):
@@ -214,19 +221,6 @@ class Compiled:
         if variant.plain:
             self.reasons[variant.plain] += 1
         return self.variants.setdefault(key, variant)
-
-    def too_many(self) -> str:
-        """That there are too many static values, and which argument varies most."""
-        seen: dict[str, set[Hashable]] = {}
-        for parts, named in self.static_keys:
-            for i, part in enumerate(parts):
-                seen.setdefault(self.marks.name(i), set()).add(part)
-            for name, part in named:
-                seen.setdefault(name, set()).add(part)
-        name = max(seen, key=lambda each: len(seen[each]))
-        text = TOO_MANY.format(limit=MOST_VARIANTS, name=name)
-        kinds = {part[0] for part in seen[name] if isinstance(part, tuple) and part}
-        return text + MAY_BE_TRACED.format(name=name) if kinds <= _apart.SCALARS else text
 
     def run(
         self, variant: Variant, arrays: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -252,7 +246,7 @@ class Compiled:
                 variant.finish = _wait
             if variant.finish is not None:
                 result = variant.finish(result)
-        except Exception as error:
+        except (Exception, _tracing.Stop) as error:
             why, ours = self.why_plain(variant, error, arrays)
             if not ours:
                 raise
@@ -290,14 +284,20 @@ class Compiled:
             log.debug("%s is compiled, variant %d", _title(self.implementation), self.compiled)
             self.refresh()
 
-    def why_plain(self, variant: Variant, error: Exception, arrays: Any) -> tuple[str | None, bool]:
+    def why_plain(
+        self, variant: Variant, error: BaseException, arrays: Any
+    ) -> tuple[str | None, bool]:
         """Why a variant that raised runs plainly, or None for this call alone.
 
         The second is False where it is an error of execution: that is the user's (rule 6).
         """
         attempt = last.attempt
         if attempt is not None and attempt.variant is variant and attempt.error is error:
-            text = str(error) if isinstance(error, Plain) else _reason(error, self.implementation)
+            text = (
+                str(error)
+                if isinstance(error, (Plain, _tracing.Stop))
+                else _why.untraceable(error, self.implementation)
+            )
             return text, True
         if _jax.is_from_callback(error):
             return None, True  # run plainly, it raises what its author wrote
@@ -305,7 +305,9 @@ class Compiled:
             variant.jitted.lower(*arrays)
         except Exception as another:  # noqa: BLE001  tracing and lowering run code of all kinds
             # A traced Python scalar that no array can hold is no fault of the method.
-            return None if isinstance(another, OverflowError) else _reason(another, None), True
+            return None if isinstance(another, OverflowError) else _why.untraceable(
+                another, None
+            ), True
         return None, False
 
     def fall_back(
@@ -332,8 +334,7 @@ class Compiled:
         self.changes += 1
         log.debug("%s is traced again: what it reads has changed", _title(self.implementation))
         if self.changes > MOST_CHANGES and self.unstable is None:
-            names = ", ".join(_changed_names(self.guard)) or "what"
-            self.unstable = UNSTABLE.format(names=names, limit=MOST_CHANGES)
+            self.unstable = _why.unstable(self.guard, MOST_CHANGES)
         self.effect, self.guard = _screen.examine(self.implementation)
         self.changed = self.guard.changed
         self.variants.clear()
@@ -362,37 +363,3 @@ def _attempt() -> Attempt | None:
 
 def _first(item: tuple[str, Any]) -> str:
     return item[0]
-
-
-def _changed_names(guard: _guard.Guard) -> list[str]:
-    home = guard.check.__globals__
-    return [read.name for read in guard.reads if _guard.make_guard((read,), home).changed()]
-
-
-def _has_static_values(key: Any) -> bool:
-    """Whether there is anything but arrays and containers in a key of `Compiled.key`."""
-    parts, named = key
-    return any(map(_is_static, parts)) or any(_is_static(part) for _, part in named)
-
-
-def _is_static(part: Any) -> bool:
-    if part == _apart.ARRAY or len(part) == 1:  # a traced Python scalar
-        return False
-    if part[0] in (tuple, list):
-        return any(map(_is_static, part[1]))
-    return bool(part != (type(None), None))
-
-
-def _reason(error: BaseException, function: Any) -> str:
-    """Why a method could not be traced, with the line of it where that showed."""
-    code = getattr(function, "__code__", None)
-    lines = [
-        frame.lineno
-        for frame in traceback.extract_tb(error.__traceback__)
-        if code is not None and frame.filename == code.co_filename and frame.name == code.co_name
-    ]
-    where = f" ({Path(code.co_filename).name}:{lines[-1]})" if code is not None and lines else ""
-    if _jax.is_branching(error):
-        return f"branches on a traced value{where}"
-    text = str(error).strip().splitlines() or [""]
-    return f"cannot be compiled: {type(error).__name__}: {text[0][:80]}{where}"

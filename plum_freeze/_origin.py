@@ -7,6 +7,7 @@ are made while another package's module is executing.
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from dataclasses import dataclass, field
 from types import FunctionType, MethodType
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 _MACHINERY = frozenset({"beartype", "functools", "plum", "plum_freeze", "wrapt"})
 _SCRIPTS = ("__main__", "__mp_main__")
 _MOST_WRAPPERS = 100  # a chain of `__wrapped__` may be a ring
+
+_NUMBERED = re.compile(r"<(i?python-input-)\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,14 @@ def find(function: Callable[..., Any] | None) -> Origin:
     file, line = place or (caller.f_code.co_filename, caller.f_lineno)
     spec = None if frame is None else frame.f_globals.get("__spec__")
     return Origin(_name(frame or caller), file, line, executing=frame is not None, spec=spec)
+
+
+def source_of(file: str) -> str:
+    """The name of a file as it is when the same source runs again.
+
+    IPython in a terminal and Python 3.13's prompt number their inputs.
+    """
+    return _NUMBERED.sub(r"<\1", file) if file.startswith("<") else file
 
 
 def written(function: Any) -> Origin:

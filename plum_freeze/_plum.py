@@ -6,7 +6,8 @@ plum is imported when it is first needed, because it imports rich and beartype.
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any, TypeAlias
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, Union, get_args, get_origin
 
 from plum_freeze._signatures import Entry as Entry
 from plum_freeze._signatures import hint_text as hint_text
@@ -300,6 +301,21 @@ def is_promise(hint: Any) -> bool:
     from plum._type import ResolvableType
 
     return isinstance(hint, ResolvableType)
+
+
+def is_settled(hint: Any) -> bool:
+    """Whether a hint and every hint that equals it mean the same from now on.
+
+    Promised types do not, until they are delivered; `Annotated[int, 1]` equals `Annotated[int, True]`.
+    """
+    if hint is Any or hint is None or hint is ...:
+        return True
+    origin = get_origin(hint)
+    if origin is None:
+        return isinstance(hint, type) and not is_promise(hint)
+    # `Annotated` is a class on Python 3.11 and 3.12.
+    is_known = origin in (Union, UnionType) or isinstance(origin, type)
+    return is_known and origin is not Annotated and all(map(is_settled, get_args(hint)))
 
 
 def module_of_promise(promise: Any) -> str | None:

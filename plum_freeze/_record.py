@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import re
 import threading
 import weakref
 from dataclasses import dataclass, replace
@@ -80,17 +79,14 @@ _lock = threading.Lock()
 # Told of each registration, after it happened.
 listeners: list[Callable[[Function, Entry, Origin, str], None]] = []
 
-# IPython and Python's own prompt number their inputs, so that a cell that runs again seems new.
-_NUMBERED = re.compile(r"<(i?python-input-)\d+")
-
 
 def add(
     function: Function, entry: Entry, origin: Origin, phase: str, execution: object = None
 ) -> None:
     """Take note of a registration, made by this run of a module's body (None: by other code)."""
     signature = _plum.signature_text(entry)
-    file = _NUMBERED.sub(r"<\1", origin.file)
-    key = (id(function), signature, entry.precedence, file, origin.line)
+    source = _origin.source_of(origin.file)
+    key = (id(function), signature, entry.precedence, source, origin.line)
     facts = (signature, entry.precedence, origin.module, origin.file, origin.line, phase)
     method: Callable[[], Any]
     try:

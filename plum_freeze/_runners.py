@@ -6,11 +6,14 @@ it cannot decide goes to `Compiled.call`, which looks at everything.
 
 from __future__ import annotations
 
+import enum
 from operator import itemgetter
 from pathlib import Path
+from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _apart, _tracing
+from plum_freeze import _apart, _jax, _tracing
+from plum_freeze import _plainly as _plain_runners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -28,7 +31,9 @@ MOST_FAST = 64
 def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     """The fastest way to run calls with positional arguments of exactly these types."""
     if not method.jits:
-        return _plainly(method)
+        return _plainly(method, types)
+    if any(map(_jax.is_tracer_class, types)):
+        return _of_tracers(method, types)
     if method.verify:
         return _any(method)
     arrays = [_apart.is_array_class(cls) for cls in types]
@@ -40,9 +45,14 @@ def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     simple = [cls in SIMPLE for cls in types]
     if any(arrays) and all(map(bool.__or__, arrays, simple)):
         return _of_simple(method, types)
-    if all(simple) or any(cls in _apart.opaque for cls in types):
-        return _plainly(method)
+    if any(cls in _apart.opaque for cls in types) or all(map(_has_no_arrays, types)):
+        return _plainly(method, types)
     return _any(method)
+
+
+def _has_no_arrays(cls: type) -> bool:
+    """Whether no value of this class is an array, or has one in it. A class is such a value."""
+    return cls in SIMPLE or issubclass(cls, (type, FunctionType, BuiltinFunctionType, enum.Enum))
 
 
 def _any(method: Compiled) -> Callable[..., Any]:
@@ -60,25 +70,36 @@ def _any(method: Compiled) -> Callable[..., Any]:
     return run
 
 
-def _plainly(method: Compiled) -> Callable[..., Any]:
+def _plainly(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     """For a method that is not jitted, or not for arguments of these types.
 
     An array can still come by keyword.
     """
-    implementation, convert, anywhere = method.implementation, method.convert, _tracing.anywhere
-    unchanged = {} if convert is None else convert.unchanged
-    otherwise = _any(method) if method.jits else None
+    convert = method.convert
+    return _plain_runners.maker(len(types), converts=convert is not None)(
+        method.implementation,
+        _tracing.anywhere,
+        method.note,
+        _any(method) if method.jits else method.plain,
+        convert,
+        None if convert is None else convert.unchanged,
+    )
+
+
+def _of_tracers(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
+    """For calls inside a trace: the method is inlined in it (rule 8).
+
+    That is so if one tracer belongs to a trace that is staged out, whatever else is passed. To take
+    the call apart only to find that out takes ten times as long.
+    """
+    at = next(i for i, cls in enumerate(types) if _jax.is_tracer_class(cls))
+    inlined, otherwise = _plainly(method, types), _any(method)
 
     def run(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
-        if kwargs and otherwise is not None:
+        if kwargs or _jax.transforms_eagerly((args[at],)):
             return otherwise(*args, **kwargs)
-        if anywhere:
-            method.note()
-        result = implementation(*args, **kwargs)
-        if convert is None or id(type(result)) in unchanged:
-            return result
-        return convert(result)
+        return inlined(*args)
 
     return run
 
@@ -96,7 +117,7 @@ def _of_arrays(method: Compiled, types: tuple[type, ...], variant: Variant) -> C
             try:
                 result = jitted(*args)
                 return result if variant.finish is None else variant.finish(result)
-            except Exception as error:
+            except (Exception, _tracing.Stop) as error:
                 why, ours = method.why_plain(variant, error, args)
                 if not ours:
                     raise
@@ -134,7 +155,7 @@ def _of_simple(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
             try:
                 result = variant.jitted(*arrays(args))
                 return result if variant.finish is None else variant.finish(result)
-            except Exception as error:
+            except (Exception, _tracing.Stop) as error:
                 why, ours = method.why_plain(variant, error, arrays(args))
                 if not ours:
                     raise

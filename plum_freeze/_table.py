@@ -133,11 +133,11 @@ class Table(dict[Any, Any]):
         parts = self.parts_of(types)
         key_of = _keys.key_function(parts)
         if key_of is not None and not any(parts):
-            return self._first_entry(types, parts)
+            return self._first_entry(types, parts, generation)
         if key_of is None:
             entry = self._uncached_entry(types, parts)
         else:
-            entry = self._keyed_entry(types, parts, key_of)
+            entry = self._keyed_entry(types, parts, key_of, generation)
         super().__setitem__(types, (entry, Any))
         if generation is not self.generation:
             self.pop(types, None)
@@ -161,17 +161,23 @@ class Table(dict[Any, Any]):
             self.parts[types] = parts
         return parts
 
-    def _first_entry(self, types: Types, parts: tuple[KeyPart, ...]) -> Callable[..., Any]:
+    def _first_entry(
+        self, types: Types, parts: tuple[KeyPart, ...], generation: object
+    ) -> Callable[..., Any]:
         """The types decide: the first call resolves, and stores the method itself."""
 
         def first(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            return self.resolve(types, parts, args, self, types)(*args, **kwargs)
+            return self.resolve(types, parts, args, self, types, generation)(*args, **kwargs)
 
         return first
 
     def _keyed_entry(
-        self, types: Types, parts: tuple[KeyPart, ...], key_of: Callable[..., Any]
+        self,
+        types: Types,
+        parts: tuple[KeyPart, ...],
+        key_of: Callable[..., Any],
+        generation: object,
     ) -> Callable[..., Any]:
         """More than the types decides: dtypes, shapes, values, classes."""
         runners: dict[Any, Callable[..., Any]] = {}
@@ -183,7 +189,7 @@ class Table(dict[Any, Any]):
             runner = get(key)
             if runner is None:
                 where = None if key is _keys.UNCACHED else runners
-                runner = self.resolve(types, parts, args, where, key)
+                runner = self.resolve(types, parts, args, where, key, generation)
             return runner(*args, **kwargs)
 
         return keyed
@@ -193,7 +199,7 @@ class Table(dict[Any, Any]):
 
         def uncached(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True
-            return self.resolve(types, parts, args, None, None)(*args, **kwargs)
+            return self.resolve(types, parts, args, None, None, None)(*args, **kwargs)
 
         return uncached
 
@@ -206,8 +212,11 @@ class Table(dict[Any, Any]):
         args: tuple[Any, ...],
         where: dict[Any, Any] | None,
         key: Any,
+        planned: object,
     ) -> Callable[..., Any]:
         """Have plum choose the method, take note of it, and keep it under `key` in `where`.
+
+        `planned` is the generation that `parts` and `key` were made for.
 
         Raises:
             LookupError: What plum raises where no method applies, or several.
@@ -222,10 +231,10 @@ class Table(dict[Any, Any]):
             record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, parts))
         self.record(record_key, Decision(types, witnesses, found), generation)
         if method is None:
-            return self._inherited(function, types, args, where, key, generation)
+            return self._inherited(function, types, args, where, key, planned)
         compiled = self.compiled(method)
         runner = compiled.runner(types)
-        if where is not None and generation is self.generation:
+        if where is not None and planned is generation is self.generation:
             self._place(compiled, runner, where, key, types)
             if generation is not self.generation:
                 where.pop(key, None)
@@ -264,7 +273,7 @@ class Table(dict[Any, Any]):
         args: tuple[Any, ...],
         where: dict[Any, Any] | None,
         key: Any,
-        generation: object,
+        planned: object,
     ) -> Callable[..., Any]:
         """The method of a parent class, for as long as the parents hold what they hold now."""
         __tracebackhide__ = True
@@ -282,7 +291,7 @@ class Table(dict[Any, Any]):
                     return function(*args, **kwargs)
             return convert(*args, **kwargs)
 
-        if where is not None and generation is self.generation:
+        if where is not None and planned is self.generation:
             dict.__setitem__(where, key, (inherited, Any) if where is self else inherited)
         return inherited
 
@@ -316,8 +325,9 @@ class Table(dict[Any, Any]):
         return self.methods.setdefault(id(implementation), found)
 
     def _forget_superseded(self) -> None:
-        """Methods that others have replaced run no more: a cell that is edited again and again
-        is not to leave what each version of it compiled.
+        """Drop methods that others have replaced, with all that they compiled.
+
+        A cell that is edited again and again leaves one version of what it defines.
         """
         current = [method.implementation for method in _plum.resolved_methods(self.function)]
         if len(self.methods) < len(current):
@@ -391,8 +401,8 @@ def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., An
         table.record(key, Decision(types, (), None, invoked=True), generation)
         raise
     table.record(key, Decision(types, (), answer[0], invoked=True), generation)
-    # A hint that is no class may mean something else once a promised type is delivered.
-    if all(isinstance(hint, type) for hint in types):
+    # `-> tuple[Stats, dict]` comes by here at every call: plum converts the result by `invoke`.
+    if all(map(_plum.is_settled, types)):
         table.invoked[key] = answer
         if generation is not table.generation or len(table.invoked) > MOST_DECISIONS:
             table.invoked.clear()

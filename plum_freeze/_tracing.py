@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from plum_freeze._guard import Guard
 
 
+class Stop(BaseException):
+    """A method with an effect is about to be inlined: the trace ends before the effect happens.
+
+    No `Exception`, so that the author's own `try` does not catch it.
+    """
+
+
 class Frame:
     """A method that is being traced."""
 

@@ -68,14 +68,11 @@ class Variant:
 
     def look_into(self, value: Any) -> None:
         """The method is given this function, and may call it: it is screened like the method."""
-        for function in _kinds.layers(value)[:1]:
-            if _kinds.package_of(function) in NOT_LOOKED_INTO:
-                continue
-            effect, guard = _screen.examine(function)
-            self.depend((guard,))
+        effect, guards = looked_into(value)
+        self.plain = self.plain or effect
+        self.depend(guards)
+        if guards:
             self.given.append(value)
-            if effect is not None and self.plain is None:
-                self.plain = f"is given {function.__qualname__}, which {effect}"
 
     def pin(self, value: Any, drop: Callable[[], object]) -> Callable[[], Any]:
         """A reference to a static value that its module holds; the variant goes when it does."""
@@ -85,6 +82,16 @@ class Variant:
             return lambda: value
         self.pinned.append(reference)
         return reference
+
+
+def looked_into(value: Any) -> tuple[str | None, tuple[Guard, ...]]:
+    """Why a method that is given this function must not be jitted, and what the function reads."""
+    for function in _kinds.layers(value)[:1]:
+        if _kinds.package_of(function) not in NOT_LOOKED_INTO:
+            effect, guard = _screen.examine(function)
+            why = None if effect is None else f"is given {function.__qualname__}, which {effect}"
+            return why, (guard,)
+    return None, ()
 
 
 class Attempt:

@@ -11,8 +11,9 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import plum
-import plum_freeze
 from oracle.compare import Outcome, describe_error, described, difference
+
+import plum_freeze
 from plum_freeze import _table
 
 if TYPE_CHECKING:

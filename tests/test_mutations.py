@@ -1,12 +1,14 @@
 """A deliberately broken build is caught by the stateful test: a test of the test.
 
-Each mutation takes one safeguard out of plum_freeze. The stateful test, in the number of steps
-that CI takes anyway, must then find a program in which frozen and plain differ.
+Each mutation in `oracle/mutations.py` takes one safeguard out of plum_freeze. The stateful test must
+then find a program in which frozen and plain differ, within the steps that CI takes anyway, from
+the seed from which the sound build is shown to have none (in `test_oracle.py`).
 """
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -14,163 +16,29 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 sys.path.insert(0, str(Path(__file__).parent))
 
 import pytest
-from oracle import duel, library, machine
+from oracle.machine import FIXED
+from oracle.mutations import MUTATIONS
 
-from plum_freeze import (
-    _apart,
-    _convert,
-    _decisions,
-    _guard,
-    _jax,
-    _key_function,
-    _result,
-    _static,
-    _table,
-    _world,
-)
-from plum_freeze._keys import KeyPart
-
+TESTS = Path(__file__).parent
 BUDGET = 10_000  # half of what CI takes
-SEED = 7
 
 
-def epoch_never_moves(patch):
-    patch.setattr(_jax.Epoch, "move", lambda self: None)
-
-
-def cache_is_not_cleared(patch):
-    def clear(self):
-        self.generation = object()
-
-    patch.setattr(_table.Table, "clear", clear)
-
-
-def registration_changes_no_decision(patch):
-    patch.setattr(_decisions.Decision, "changes", lambda self, methods, new: False)
-
-
-def key_without_dtype(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.shape")
-
-
-def key_without_shape(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.dtype")
-
-
-def key_without_the_class(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.IDENTITY, "0")
-
-
-def static_one_is_true(patch):
-    for cls in (int, bool, float):
-        patch.setitem(_static.HANDLERS, cls, lambda value: value)
-
-
-def static_zero_has_no_sign(patch):
-    patch.setitem(_static.HANDLERS, float, lambda value: (float, value))
-
-
-def pytrees_have_no_auxiliary_data(patch):
-    patch.setattr(_apart, "_auxiliary_key", lambda value, auxiliary: None)
-
-
-def virtual_subclasses_are_ignored(patch):
-    patch.setattr(_world, "virtual_subclass", lambda cls: None)
-    patch.setattr(_world, "check_token", lambda: None)
-    patch.setattr(_table, "_before_miss", lambda table: None)
-
-
-def conversions_are_never_forgotten(patch):
-    patch.setattr(_convert.Conversion, "forget", lambda self: None)
-
-
-def failed_lookups_are_remembered(patch):
-    real = _table.Table.resolve
-
-    def resolve(self, types, parts, args, where, key):
-        try:
-            return real(self, types, parts, args, where, key)
-        except LookupError as error:
-            remembered = error
-
-            def fail(*args, **kwargs):
-                raise remembered
-
-            if where is not None:
-                dict.__setitem__(where, key, (fail, object) if where is self else fail)
-            raise
-
-    patch.setattr(_table.Table, "resolve", resolve)
-
-
-def globals_are_read_once(patch):
-    real = _guard.make_guard
-
-    def make_guard(reads, home):
-        made = real(reads, home)
-        return _guard.Guard(made.reads, lambda: False, lambda: False)
-
-    for module in (
-        _guard,
-        *(sys.modules[name] for name in ("plum_freeze._screen", "plum_freeze._reads")),
-    ):
-        if hasattr(module, "make_guard"):
-            patch.setattr(module, "make_guard", make_guard)
-
-
-def results_may_be_anything(patch):
-    def checked(result, args, kwargs):
-        return result, False
-
-    patch.setattr(_result, "checked", checked)
-
-
-def dicts_are_sorted(patch):
-    patch.setattr(_result._Walk, "_dict", lambda self, value, *, inside_node: value)
-
-
-def types_alone_decide(patch):
-    patch.setattr(_table.Table, "parts_of", lambda self, types: (KeyPart.TYPE,) * len(types))
-
-
-MUTATIONS = {
-    made.__name__: made
-    for made in (
-        epoch_never_moves,
-        cache_is_not_cleared,
-        registration_changes_no_decision,
-        key_without_dtype,
-        key_without_shape,
-        key_without_the_class,
-        static_one_is_true,
-        static_zero_has_no_sign,
-        pytrees_have_no_auxiliary_data,
-        virtual_subclasses_are_ignored,
-        conversions_are_never_forgotten,
-        failed_lookups_are_remembered,
-        globals_are_read_once,
-        results_may_be_anything,
-        dicts_are_sorted,
-        types_alone_decide,
+@pytest.mark.parametrize("name", MUTATIONS)
+def test_a_broken_build_is_caught(name, capsys):
+    paths = os.pathsep.join([str(TESTS), str(TESTS.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-m", "oracle.mutations", name, str(BUDGET), str(FIXED)],
+        env={**os.environ, "PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        timeout=1200,
+        check=False,
     )
-}
-
-
-@pytest.fixture
-def mutation(request, monkeypatch):
-    """One safeguard less. Key functions that were compiled with it, or without, are forgotten."""
-    _key_function._compiled.cache_clear()
-    MUTATIONS[request.param](monkeypatch)
-    yield request.param
-    monkeypatch.undo()
-    _key_function._compiled.cache_clear()
-
-
-@pytest.mark.parametrize("mutation", MUTATIONS, indirect=True)
-def test_a_broken_build_is_caught(mutation, capsys):
-    before = duel.counts["steps"]
-    with pytest.raises(duel.Difference) as caught:
-        machine.attack(library.Real(), BUDGET, SEED, shorten=False)
+    assert done.returncode == 0, done.stderr
     with capsys.disabled():
-        print(f"\noracle: {mutation} is caught after {duel.counts['steps'] - before} steps")
-    assert "wanted" in str(caught.value)
+        print(f"\noracle: {name}: {done.stdout.partition(':')[0]}")
+    assert done.stdout.startswith("caught"), done.stdout
+
+
+def test_there_are_enough_of_them():
+    assert len(MUTATIONS) >= 6

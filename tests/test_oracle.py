@@ -24,11 +24,11 @@ from oracle import duel, library, machine
 from oracle.compare import Outcome, describe, difference, outcome, same
 from oracle.control import Seal
 from oracle.found import PROGRAMS
+from oracle.machine import FIXED
 from oracle.steps import Call, Register, Rule
 from oracle.world import World
 
 STEPS = int(os.environ.get("PLUM_FREEZE_STEPS", "2000"))
-FIXED = 20250731
 FRESH = int(os.environ.get("PLUM_FREEZE_SEED", "0")) or random.SystemRandom().randrange(1, 2**31)
 
 

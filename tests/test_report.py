@@ -302,6 +302,7 @@ def test_as_dict_is_plain_data(frozen):
 @pytest.mark.parametrize("width", [80, 160])
 def test_print_fits_and_has_no_colour(frozen, monkeypatch, width):
     monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich would colour even a string
     text = str(frozen[1])
     assert max(map(len, text.splitlines())) <= width
     assert "\x1b" not in text
@@ -314,7 +315,7 @@ def test_nothing_is_cut_off(monkeypatch, width):
     dispatch = plum.Dispatcher()
 
     @dispatch
-    def function_with_a_long_name_that_has_to_be_folded(x: Float[Array, "a 3"], y: list[int]):
+    def function_with_a_long_name_that_has_to_be_folded(x: Float[Array, "a 3"], y: list[int]):  # noqa: F722
         return x
 
     monkeypatch.setenv("COLUMNS", str(width))

@@ -3,6 +3,7 @@
     python examples/peers/netket_energy.py
 """
 
+import jax
 import netket as nk
 from side_by_side import main
 
@@ -17,7 +18,7 @@ def work():
     values = []
     for _ in range(3):
         energy, gradient = state.expect_and_grad(HAMILTONIAN)
-        state.parameters = nk.jax.tree_map(lambda p, g: p - 0.05 * g, state.parameters, gradient) if hasattr(nk.jax, "tree_map") else state.parameters
+        state.parameters = jax.tree.map(lambda p, g: p - 0.05 * g, state.parameters, gradient)
         values += [energy.mean.real, energy.variance, state.expect(MAGNETISATION).mean.real]
     return [float(value) for value in values]
 

@@ -124,7 +124,7 @@ def f(x: Point):
     return x
 '''
 _TIMED = """\
-import importlib, json, sys, time
+import gc, importlib, json, sys, time
 import plum, dataclasses, math, wrapt
 import plum_freeze
 sys.path.insert(0, {folder!r})
@@ -133,6 +133,8 @@ if {hooked}:
     plum_freeze.install(*names)
 seconds = []
 for name in names:
+    gc.collect()
+    gc.freeze()  # otherwise each import pays for the garbage collection of those before it
     start = time.process_time()
     importlib.import_module(name)
     seconds.append(time.process_time() - start)
@@ -149,7 +151,7 @@ def importing(effort: Effort, *, methods: bool) -> Cells:
     """
     modules = effort.size(MODULES)
     with tempfile.TemporaryDirectory() as folder:
-        names = [f"large{number}" for number in range(4)]
+        names = [f"large{number}" for number in range(6)]
         for name in names:
             _write_package(Path(folder) / name, modules, _MODULE + _METHODS * methods)
         samples: dict[str, list[float]] = {FROZEN: [], PLAIN: []}
@@ -176,9 +178,11 @@ def _import(folder: str, names: list[str], *, hooked: bool) -> list[float]:
     assert spec.origin is not None
     root = str(Path(spec.origin).parent.parent)
     path = os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-c", script],
-        capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=True, env=environment,
     )  # fmt: skip
     found: list[float] = json.loads(done.stdout)
     return found

@@ -17,8 +17,13 @@ from .steps import Call, Register
 from .world import FUNCTIONS
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .library import Library
     from .steps import Step
+
+FIXED = 20250731
+"""The seed that every run takes first."""
 
 EVERYTHING = tuple(range(FUNCTIONS))
 
@@ -28,6 +33,7 @@ class Machine(RuleBasedStateMachine):
 
     library: Library
     stop_at: int
+    skip: Callable[[Step], bool]
     failed: tuple[list[Step], str] | None = None
     duel: Duel
 
@@ -51,6 +57,8 @@ class Machine(RuleBasedStateMachine):
         for step in steps:
             if counts["steps"] >= self.stop_at:
                 return
+            if type(self).skip(step):
+                continue
             try:
                 self.duel.take(step)
             except Difference:
@@ -139,8 +147,15 @@ class Machine(RuleBasedStateMachine):
             self.duel.close()
 
 
-def attack(library: Library, steps: int, seed: int, *, shorten: bool = True) -> None:
-    """Take `steps` steps in programs that follow from `seed`.
+def attack(
+    library: Library,
+    steps: int,
+    seed: int,
+    *,
+    shorten: bool = True,
+    skip: Callable[[Step], bool] = lambda step: False,
+) -> None:
+    """Take `steps` steps in programs that follow from `seed`, without those to `skip`.
 
     Raises:
         Difference: With the shortest program found, where two worlds differ.
@@ -161,7 +176,12 @@ def attack(library: Library, steps: int, seed: int, *, shorten: bool = True) -> 
                 print_blob=False,
                 verbosity=hypothesis.Verbosity.quiet,
             )
-            names = {"library": library, "stop_at": stop_at, "failed": None}
+            names = {
+                "library": library,
+                "stop_at": stop_at,
+                "failed": None,
+                "skip": staticmethod(skip),
+            }
             tested = hypothesis.seed(seed * 1000 + round_)(type("Machine", (Machine,), names))
             try:
                 run_state_machine_as_test(tested, settings=settings)

@@ -34,7 +34,7 @@ def main() -> int:
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
-    shop = Workshop(arguments.work, arguments.python, arguments.given, arguments.limit)
+    shop = Workshop(arguments.work, arguments.python, arguments.given, arguments.limit, arguments.instead)
     rows, status, extra = [COLUMNS], 0, arguments.pytest or []
     for name in names:
         runs: dict[str, Run] = {}
@@ -67,6 +67,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, default=default, help="where everything is kept (%(default)s)")
     parser.add_argument("--python", default=sys.executable, help="makes the environments")
     parser.add_argument("--given", help="a Python that has the packages, instead of new environments")
+    parser.add_argument("--instead", type=Path, action="append", default=[], metavar="FOLDER", help="test the plum_freeze in this folder")
     parser.add_argument("--limit", type=float, default=900, help="seconds for one run (%(default)s)")
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, help="the rest goes to pytest")
     found = parser.parse_args()

@@ -52,9 +52,13 @@ class Workshop:
         python: Makes the environments.
         given: A Python that has everything already, for the suites of the environment "all".
         limit: Seconds that one run may take.
+        instead: Folders with a plum_freeze that is tested instead of this one.
     """
 
-    def __init__(self, folder: Path, python: str, given: str | None, limit: float) -> None:
+    def __init__(
+        self, folder: Path, python: str, given: str | None, limit: float, instead: list[Path]
+    ) -> None:
+        self.instead = instead
         self.folder = folder
         self.python = python
         self.given = given
@@ -130,7 +134,7 @@ class Workshop:
         if mode != "plain":
             command += ["-p", PLUGIN]
             environment |= {
-                "PYTHONPATH": str(HERE / "plugin"),
+                "PYTHONPATH": os.pathsep.join(map(str, (HERE / "plugin", *self.instead))),
                 "PEERS_MODE": mode,
                 "PEERS_FREEZE": suite.when,
                 "PEERS_FACTS": str(files["json"]),
