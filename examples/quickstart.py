@@ -76,7 +76,7 @@ def frozen():
         warnings.simplefilter("always")
         program.register_late()
     show('plum_freeze, on_late="warn"', before, program.answers())
-    print("  (A Python float is no Float64[Array, \"\"], so the last line stays.)\n")
+    print('  (A Python float is no Float64[Array, ""], so the last line stays.)\n')
     for warning in caught:
         place = f"{os.path.basename(warning.filename)}:{warning.lineno}"
         print(f"{place}: {warning.category.__name__}: {warning.message}")

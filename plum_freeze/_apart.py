@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import dataclasses
 import enum
-import weakref
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from types import MethodType
@@ -54,9 +53,7 @@ def take_apart(value: Any, arrays: list[Any], *, traced: bool = False) -> Hashab
     if cls is dict:
         keys = tuple(map(static_key, value))
         return dict, keys, tuple([take_apart(v, arrays, traced=traced) for v in value.values()])
-    if not _jax.loaded():
-        return static_key(value)
-    node = _jax.one_level(value)
+    node = node_of(value)
     if node is not None:
         children, auxiliary = node
         if not explains(value, children, auxiliary):
@@ -69,6 +66,21 @@ def take_apart(value: Any, arrays: list[Any], *, traced: bool = False) -> Hashab
         arrays.append(value)
         return ARRAY
     return static_key(value)
+
+
+def node_of(value: Any) -> tuple[Any, Any] | None:
+    """Children and auxiliary data of a registered pytree node; None for a leaf.
+
+    Raises:
+        Plain: Its author's function to flatten it raises.
+    """
+    if not _jax.loaded():
+        return None
+    try:
+        return _jax.one_level(value)
+    except Exception as error:
+        text = f"{type_name(value)} that cannot be flattened: {type(error).__name__}"
+        raise Plain(text) from error
 
 
 array_classes: set[type] = set()
@@ -131,7 +143,7 @@ def functions_in(value: Any) -> Iterator[Any]:
         return
     node = None
     if cls not in (tuple, list, frozenset, dict):
-        node = _jax.one_level(value) if _jax.loaded() else None
+        node = node_of(value)
         if node is None and by_identity(value):
             yield value
             return
@@ -150,22 +162,19 @@ def functions_in(value: Any) -> Iterator[Any]:
             yield from functions_in(part)
 
 
-opaque: weakref.WeakSet[type] = weakref.WeakSet()
-"""Types whose values make a call run plainly, whatever they are: to look again is of no use."""
-
-
-def note_opaque(args: tuple[Any, ...]) -> bool:
-    """A call was found to run plainly; whether that is for the type of an argument, a new one."""
-    new = [type(v) for v in args if type(v) not in opaque and _is_opaque(v)]
-    opaque.update(new)
-    return bool(new)
+def is_opaque(value: Any) -> bool:
+    """Whether any value of this type makes a call run plainly, as far as can be told."""
+    try:
+        return _is_opaque(value)
+    except Plain:
+        return False
 
 
 def _is_opaque(value: Any) -> bool:
     cls = type(value)
     if cls in HANDLERS or cls in (list, dict) or callable(value) or dataclasses.is_dataclass(value):
         return False
-    if isinstance(value, (enum.Enum, MethodType)) or _jax.one_level(value) is not None:
+    if isinstance(value, (enum.Enum, MethodType)) or node_of(value) is not None:
         return False
     return not (is_array_class(cls) or _jax.is_tracer_class(cls))
 
@@ -198,7 +207,7 @@ def putter(
         return lambda arrays: {key: part(arrays) for key, part in items.items()}
     if is_array_class(cls) or _jax.is_tracer_class(cls):
         return next
-    node = None if cls in HANDLERS or not _jax.loaded() else _jax.one_level(value)
+    node = None if cls in HANDLERS else node_of(value)
     if node is not None:
         parts = [putter(child, weakly, traced=traced) for child in node[0]]
         rebuild = _jax.rebuilder(value)

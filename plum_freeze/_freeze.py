@@ -34,7 +34,8 @@ Jit = bool | Callable[[Callable[..., Any]], bool] | Collection[Callable[..., Any
 
 WRONG_POLICY = """\
 on_late={value!r} is no policy{source}. It is one of "warn", "raise", "accept":
-  "warn":   a late registration is accepted, what it changes is compiled again, and a warning says so;
+  "warn":   a late registration is accepted, what it changes is compiled again, and a warning
+            says so;
   "raise":  it is refused before anything changes;
   "accept": as "warn" without the warning, for packages that others extend."""
 
@@ -48,8 +49,9 @@ What to do: name a function for which plum_freeze.is_frozen() is true, or leave 
 
 UNKNOWN_PLUM = """\
 This plum-dispatch {version} lacks what plum_freeze relies on: {names}.
-Nothing is frozen, and every function runs as plain plum. What to do: pip install 'plum-dispatch>=2.10,<3', or tell
-the developers of plum_freeze which version this is."""
+Nothing is frozen, and every function runs as plain plum.
+What to do: pip install 'plum-dispatch>=2.10.1,<3', or tell the developers of plum_freeze which
+version this is."""
 
 
 def is_off() -> bool:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
-    _apart,
     _decisions,
     _jax,
     _marks,
@@ -56,8 +55,9 @@ def runs(table: Table | None, implementation: Callable[..., Any]) -> tuple[str, 
     if not found.jits:
         never = _never(found.why_never(), found.effect)
         return "plain", 0, [never or _refused(seal, implementation)]
-    texts = {**_opaque_arguments(table, implementation), **found.reasons}
-    reasons = [Reason(text, _remedies.remedy(text), count) for text, count in texts.items()]
+    reasons = [
+        Reason(text, _remedies.remedy(text), count) for text, count in found.reasons.most_common()
+    ]
     if found.compiled:
         return ("partly jitted" if reasons else "jitted"), found.compiled, reasons
     if not reasons and any(not v.ready and v.plain is None for v in found.variants.values()):
@@ -77,26 +77,6 @@ def _compiled(table: Table, implementation: Callable[..., Any]) -> Compiled | No
     same = _decisions.is_same_code
     each = list(table.methods.values())
     return next((c for c in each if same(c.implementation, implementation)), None)
-
-
-def _opaque_arguments(table: Table, implementation: Callable[..., Any]) -> dict[str, int]:
-    """Calls that go straight to the plain method, because of the type of an argument.
-
-    The hot path counts nothing; what was decided for which types is on record.
-    """
-    found = {}
-    for decision in list(table.decisions.values()):
-        if decision.implementation is implementation and any(map(_is_array, decision.types)):
-            for i, cls in enumerate(decision.types, 1):
-                if isinstance(cls, type) and cls in _apart.opaque:
-                    package = cls.__module__.partition(".")[0]
-                    prefix = "" if package == "builtins" else package + "."
-                    found[f"argument {i} ({prefix}{cls.__qualname__})"] = 1
-    return found
-
-
-def _is_array(cls: Any) -> bool:
-    return isinstance(cls, type) and _jax.is_array_class(cls)
 
 
 def _reasons_ahead(seal: Seal, implementation: Callable[..., Any]) -> list[Reason]:

@@ -8,6 +8,7 @@ else. DESIGN, section 6, has the rules; the numbers in the comments are theirs.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -56,6 +57,7 @@ class Compiled:
     Attributes:
         reasons: Why calls ran plainly, with the number of variants, for the report.
         compiled: How many variants run compiled.
+        opaque: Types of arguments that make a call run plainly, whatever their value.
         fast: For each tuple of types, variants by static values that a `dict` tells apart.
     """
 
@@ -78,6 +80,7 @@ class Compiled:
         self.variants: dict[Hashable, Variant] = {}
         self.fast: dict[tuple[type, ...], dict[Hashable, Variant]] = {}
         self.static_keys: list[Any] = []
+        self.opaque: weakref.WeakSet[type] = weakref.WeakSet()
         self.marks = _marks.marks_of(implementation)
         self.effect, self.guard = _screen.examine(implementation)
         self.changed = self.guard.changed
@@ -153,7 +156,9 @@ class Compiled:
             return None
         except Plain as plain:
             self.reasons[str(plain)] += 1
-            if _apart.note_opaque(args):
+            new = [type(v) for v in args if type(v) not in self.opaque and _apart.is_opaque(v)]
+            if new:
+                self.opaque.update(new)
                 self.refresh()
             return None
         if not _apart.array_classes.issuperset(map(type, arrays)):
@@ -299,8 +304,9 @@ class Compiled:
                 else _why.untraceable(error, self.implementation)
             )
             return text, True
-        if _jax.is_from_callback(error):
-            return None, True  # run plainly, it raises what its author wrote
+        # Run plainly, these raise what their author, or the first operation, raises.
+        if _jax.is_from_callback(error) or any(map(_jax.is_deleted, arrays)):
+            return None, True
         try:
             variant.jitted.lower(*arrays)
         except Exception as another:  # noqa: BLE001  tracing and lowering run code of all kinds

@@ -245,10 +245,13 @@ class Listener:
         """
         __tracebackhide__ = True
         bodies = _waiting.bodies()
-        if all(body.name != name for body in bodies):
-            return  # it started before we were listening
-        while (body := bodies.pop()).name != name:
-            pass
+        if not bodies or bodies[-1].name != name:
+            # It started before we were listening, or one above it has never ended.
+            if all(body.name != name for body in bodies):
+                return
+            while bodies[-1].name != name:
+                bodies.pop()
+        body = bodies.pop()
         for table, entries in body.deferred:
             invalidate_changed(table.function, table, entries)
         if body.late:

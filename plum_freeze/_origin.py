@@ -24,7 +24,8 @@ _MACHINERY = frozenset({"beartype", "functools", "plum", "plum_freeze", "wrapt"}
 _SCRIPTS = ("__main__", "__mp_main__")
 _MOST_WRAPPERS = 100  # a chain of `__wrapped__` may be a ring
 
-_NUMBERED = re.compile(r"<(i?python-input-)\d+")
+# An input of IPython in a terminal, of Python's own prompt since 3.13, or a cell of Jupyter's.
+_CELL = re.compile(r"<i?python-input-|.*[/\\]ipykernel_\d+[/\\]\d+\.py$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +79,9 @@ def find(function: Callable[..., Any] | None) -> Origin:
 def source_of(file: str) -> str:
     """The name of a file as it is when the same source runs again.
 
-    IPython in a terminal and Python 3.13's prompt number their inputs.
+    The name of a cell has its number, or a hash of all its text.
     """
-    return _NUMBERED.sub(r"<\1", file) if file.startswith("<") else file
+    return "<cell>" if _CELL.match(file) else file
 
 
 def written(function: Any) -> Origin:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from plum_freeze import _jax
-from plum_freeze._apart import explains
+from plum_freeze._apart import explains, node_of
 from plum_freeze._static import Plain, static_key, type_name
 
 
@@ -56,9 +56,13 @@ def _mutable_in(values: list[Any]) -> list[Any]:
 
 
 def _children(value: Any) -> list[Any] | None:
-    if value is None or _jax.is_array(value) or not _jax.loaded():
+    if value is None or _jax.is_array(value):
         return None
-    node = _jax.one_level(value)
+    if type(value) in (tuple, list):
+        return list(value)
+    if type(value) is dict:  # JAX cannot flatten one whose keys cannot be sorted
+        return list(value.values())
+    node = node_of(value)
     return None if node is None else list(node[0])
 
 
@@ -123,7 +127,7 @@ def _check_rebuilt(value: Any) -> None:
     Raises:
         Plain: It has something that is not in its pytree, or that is not static.
     """
-    node = _jax.one_level(value)
+    node = node_of(value)
     assert node is not None  # noqa: S101 (it has children)
     children, auxiliary = node
     if not explains(value, children, auxiliary):

@@ -45,7 +45,7 @@ def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     simple = [cls in SIMPLE for cls in types]
     if any(arrays) and all(map(bool.__or__, arrays, simple)):
         return _of_simple(method, types)
-    if any(cls in _apart.opaque for cls in types) or all(map(_has_no_arrays, types)):
+    if any(cls in method.opaque for cls in types) or all(map(_has_no_arrays, types)):
         return _plainly(method, types)
     return _any(method)
 

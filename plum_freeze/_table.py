@@ -1,7 +1,7 @@
 """The table that takes the place of plum's method cache, for every function that is watched.
 
-Plum looks `tuple(map(type, args))` up in `Function._cache` and calls what it finds. So a function is
-sealed by putting a `dict` subclass there whose values are entries of ours; the function object
+Plum looks `tuple(map(type, args))` up in `Function._cache` and calls what it finds. So a function
+is sealed by putting a `dict` subclass there whose values are entries of ours; the function object
 stays what it is. A miss calls `__missing__`, a registration that is resolved calls `clear`.
 
 Two states: *watched* (plum resolves and stores, the table takes note of what was asked) and
@@ -56,7 +56,7 @@ class Table(dict[Any, Any]):
         seal: How the function is frozen; None while it is only watched.
         decisions: The record: what was decided, and may be baked into compiled code.
         blind: Whether decisions were taken that are not in the record.
-        generation: A new object after each change of the methods. What was resolved under an older
+        generation: A new object after each change of methods. What was resolved under an older
             one is not stored: plum's own race (its pull request 316) ends there.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.

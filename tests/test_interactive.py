@@ -263,10 +263,10 @@ def test_a_cell_that_is_run_again(tmp_path):
         "True int 2.0",
         *["0 int 2.0 2"] * 3,
         "0 0",
-        "__main__ True 5 import",
-        "__main__ True 9 import",
+        "__main__ True 4 import",
+        "__main__ True 8 import",
         "1 InvalidationWarning INT",
-        "True 5",
+        "True 4",
     ]
 
 
@@ -351,10 +351,12 @@ def test_autoreload(tmp_path, plums, expected):
         source = "import plum\nplum.activate_autoreload()\n" + source
     before = (tmp_path / "methods.py").read_text()
     out = run("\n" + source, tmp_path, PLUM_FREEZE="1")
-    (tmp_path / "methods.py").write_text(before)
-    plain = run("\n" + source, tmp_path, PLUM_FREEZE="0")
-    # With plum's hook and IPython 9 the old method wins, in plain plum as well.
-    assert out[:4] == plain[:4] == ["2 3.0"] + [f"{n} 3.0 True" for n in expected]
+    assert out[:4] == ["2 3.0"] + [f"{n} 3.0 True" for n in expected]
+    if plums == "1":
+        # With plum's hook and IPython 9 the old method wins: in plain plum as well.
+        (tmp_path / "methods.py").write_text(before)
+        plain = run("\n" + source, tmp_path, PLUM_FREEZE="0")
+        assert plain[:4] == out[:4]
     assert out[4] == "[('methods', 'methods.py'), ('shared', 'shared.py')] True"
 
 

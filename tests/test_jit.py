@@ -687,8 +687,7 @@ def test_threads_that_call_a_new_method_at_once():
             def work():
                 barrier.wait()
                 try:
-                    for n in (1, 2, 3):
-                        results.append(pair.frozen(X).tolist())
+                    results.extend(pair.frozen(X).tolist() for _ in range(3))
                 except BaseException as error:
                     errors.append(error)
 

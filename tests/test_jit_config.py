@@ -52,8 +52,9 @@ def test_a_donated_buffer():
         return f(y)
 
     pair = Pair(only(doubled))
-    pair.check(lambda f: f(X))
+    pair.check(lambda f: f(jnp.arange(3.0)))  # JAX raises another error where a shape is new
     pair.check(donated)
+    assert pair.compiled() == 1
 
 
 def test_x64_at_run_time():

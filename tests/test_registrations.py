@@ -15,7 +15,7 @@ import plum
 import pytest
 
 import plum_freeze
-from plum_freeze import _hook, _plum, _record
+from plum_freeze import _hook, _origin, _plum, _record
 
 PACKAGES = Path(__file__).parent / "packages"
 HERE = __file__
@@ -317,6 +317,23 @@ def test_what_no_patch_saw_is_found_inside_an_import_as_well(name, tmp_path):
     assert [w.filename for w in caught] == [HERE]
 
 
+@pytest.mark.parametrize(
+    ("file", "is_cell"),
+    [
+        ("<ipython-input-3-5b792684bd2a>", True),
+        ("<python-input-0>", True),
+        ("/tmp/ipykernel_4711/1234567890.py", True),
+        ("C:\\Temp\\ipykernel_4711\\12.py", True),
+        ("<doctest sample[0]>", False),
+        ("<stdin>", False),
+        ("/home/ipykernel_4711/methods.py", False),
+        ("/home/python-input-3.py", False),
+    ],
+)
+def test_a_cell_that_runs_again_is_the_same_source(file, is_cell):
+    assert _origin.source_of(file) == ("<cell>" if is_cell else file)
+
+
 # -- what is asked for ---------------------------------------------------------------------------
 
 
@@ -336,7 +353,9 @@ def test_what_a_package_registers_on_others_functions(name, tmp_path):
     assert expected[0] in facts(everything)
     assert not [r for r in everything if r.module.startswith("plum.")]
     importlib.import_module(f"{name}.kinds")
-    on_plums = [r for r in plum_freeze.registrations("*") if r.module == f"{name}.kinds" and r.line > 30]
+    on_plums = [
+        r for r in plum_freeze.registrations("*") if r.module == f"{name}.kinds" and r.line > 30
+    ]
     assert [r.line for r in on_plums] == [31, 36, 36, 40]
 
 

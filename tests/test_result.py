@@ -92,7 +92,7 @@ PLAIN = {
     "str": (lambda x: str(x.dtype), "returns str"),
     "None": (lambda x: None, "returns NoneType without an array"),
     "empty": (lambda x: {}, "returns dict without an array"),
-    "enum": (lambda x: Colour.RED, "returns test_result.Colour"),
+    "enum": (lambda x: Colour.RED, ".Colour"),
     "function": (lambda x: jnp.sin, "returns jaxlib.PjitFunction"),
     "argument": (lambda x: x, "returns an argument as it is"),
     "list twice": (_twice, "the same one twice"),
@@ -171,6 +171,28 @@ def test_a_mutable_dataclass_that_was_passed_comes_back():
     data = Data(X)
     for _ in range(3):
         assert pair.frozen(data)[0] is data
+
+
+def test_a_node_that_cannot_be_flattened():
+    class Odd:
+        pass
+
+    def refuse(node):
+        raise ZeroDivisionError
+
+    jax.tree_util.register_pytree_node(Odd, refuse, lambda _, children: Odd())
+
+    def f(x: Array, o: object):
+        return o if o is None else x * 2
+
+    def g(x: Array):
+        return x * 2, Odd()
+
+    pair, other = Pair(only(f)), Pair(only(g))
+    pair.check(lambda h: h(X, Odd()))
+    other.check(lambda h: h(X)[0])
+    for reasons in (pair.reasons(), other.reasons()):
+        assert "cannot be flattened: ZeroDivisionError" in reasons[0]
 
 
 def test_return_types_are_converted_as_plum_does():

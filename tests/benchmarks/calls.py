@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from .columns import FILTER, INVOKE, MULTI, OVER, OVLD, UNDER, Program
+from .columns import FILTER, MULTI, OVER, OVLD, UNDER, Program
 
 PYTHON = "jit turns the argument into an array"
 NO_JIT = {OVER: PYTHON, UNDER: PYTHON, FILTER: "the result stays what it was, at jit's price"}
@@ -122,9 +122,7 @@ def classes():
 
         return {"f": f}
 
-    return Program(
-        define, "f(int)", lambda: {"f": lambda x: 1}, dict, (type[int],), absent=NO_JIT
-    )
+    return Program(define, "f(int)", lambda: {"f": lambda x: 1}, dict, (type[int],), absent=NO_JIT)
 
 
 def literals():
@@ -241,9 +239,7 @@ def bound(*, annotated):
             return {"counter": Counter()}
 
         functions = lambda names: [vars(names["Counter"])["add"]]
-        return Program(
-            define, "counter.add(5)", hand, dict, functions=functions, absent=NO_JIT
-        )
+        return Program(define, "counter.add(5)", hand, dict, functions=functions, absent=NO_JIT)
 
     return build
 
@@ -321,9 +317,7 @@ def union_of_scalars():
 
         return {"f": f}
 
-    return Program(
-        define, "f(5, None)", lambda: {"f": lambda x, y: x + 1}, dict, absent=NO_JIT
-    )
+    return Program(define, "f(5, None)", lambda: {"f": lambda x, y: x + 1}, dict, absent=NO_JIT)
 
 
 def many_methods():

@@ -30,7 +30,7 @@ class Effort:
         rounds: Rounds of the rows that time one call.
         seconds: What one way takes in one round, about.
         repeats: Rounds of the rows that time something once, such as an import.
-        sizes: How large the large things are: nested calls, methods, modules.
+        scale: How large the large things are: nested calls, methods, modules.
     """
 
     rounds: int

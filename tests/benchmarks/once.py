@@ -238,8 +238,9 @@ def _late_once(*, changes: bool, clear: bool) -> Late:
 
     before = dict(_counts)
     seconds = once(register_and_run)
+    found = Late(_counts[TRACE] - before[TRACE], _counts[COMPILE] - before[COMPILE], seconds)
     assert float(programs[-1](x)[0]) == (4.0 if changes else 2.0)
-    return Late(_counts[TRACE] - before[TRACE], _counts[COMPILE] - before[COMPILE], seconds)
+    return found
 
 
 def late_rows(effort: Effort, *, changes: bool) -> dict[str, Cells]:

@@ -105,7 +105,7 @@ class Point:
 def helper(a, b=1, *args, key=None):
     return [a, b, *args, key]
 '''
-_METHODS = '''\
+_METHODS = """\
 dispatch = plum.Dispatcher()
 
 
@@ -122,7 +122,7 @@ def f(x: str):
 @dispatch
 def f(x: Point):
     return x
-'''
+"""
 _TIMED = """\
 import gc, importlib, json, sys, time
 import plum, dataclasses, math, wrapt

@@ -130,7 +130,7 @@ def themed(draw: Any) -> list[Step]:
         steps = themes.changed(
             draw(pick(themes.CHANGES)), function, draw(pick(("", "jit", "jit jit")))
         )
-    if draw(st.booleans()):
+    if draw(pick((True, True, True, False))):
         steps.insert(0, Seal("freeze", tuple(range(FUNCTIONS))))
     steps.insert(draw(st.integers(0, len(steps))), draw(st.one_of(registers(), clears, happenings)))
     return steps

@@ -81,10 +81,15 @@ def changed(name: str, function: int, way: str) -> list[Step]:
             Happens("abc", "N", "D"),
             last,
         ]
-    if name == "conversion":
-        method = Register(function, (("D", ""),), "return x", returns="A", precedence=2)
-        rules = [Rule("conversion", "D", "A"), Rule("conversion", "D", "A")]
-        return [method, last, rules[0], last, last, rules[1], last]
+    if name == "conversion":  # of what has the annotated type already, and of what has not
+        methods = [
+            Register(function, ((hint, ""),), "return x", returns="A", precedence=2)
+            for hint in "BD"
+        ]
+        known = Call(function, ("B(2)",))
+        rules = [Rule("conversion", "B", "A"), Rule("conversion", "D", "A")]
+        again = [known, known, last]
+        return [*methods, *again, rules[0], *again, rules[1], *again]
     if name == "promotion":
         method = Register(function, (("P", ""),), "return plum.promote(x, D(1))[1].v", precedence=2)
         rules = [

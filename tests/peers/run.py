@@ -88,10 +88,9 @@ class Workshop:
                 shutil.copytree(source / each, folder / each)
             elif (source / each).exists():
                 shutil.copy(source / each, folder / each)
-        project = folder / "pyproject.toml"
-        if not (project.exists() and "tool.pytest" in project.read_text()):
-            # so that no configuration further up is picked up
-            (folder / "pytest.ini").open("a").write("\n[pytest]\n")
+        project, own = folder / "pyproject.toml", folder / "pytest.ini"
+        if not own.exists() and "tool.pytest" not in (project.read_text() if project.exists() else ""):
+            own.write_text("[pytest]\n")  # so that no configuration further up is picked up
         if suite.edit is not None:
             suite.edit(folder)
         return folder

@@ -11,7 +11,6 @@ import plum_freeze
 
 plum_freeze.install()
 
-from fieldlib import _fields, _operators, _units  # noqa: E402
 from fieldlib._fields import Field, Grid, Wave, norm, scale  # noqa: E402
 from fieldlib._operators import Smoother, apply, laplacian  # noqa: E402
 from fieldlib._units import Meter, Second, strip, unit_of  # noqa: E402
