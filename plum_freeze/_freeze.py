@@ -15,6 +15,7 @@ from plum_freeze import (
     _jax,
     _late,
     _plum,
+    _questions,
     _record,
     _report,
     _table,
@@ -102,12 +103,12 @@ class _Listener:
     @staticmethod
     def invoking(function: Any, types: tuple[Any, ...]) -> Any:
         __tracebackhide__ = True
-        return _plum.invoked(function, *_table.invoke(function, types))
+        return _plum.invoked(function, *_questions.invoke(function, types))
 
     @staticmethod
     def resolving(function: Any, target: Any) -> Any:
         __tracebackhide__ = True
-        _table.asked(function, target)
+        _questions.asked(function, target)
         return _plum.choose_any(function, target)
 
 

@@ -155,10 +155,6 @@ def _landed(function: Function, table: Table, entries: list[Entry]) -> None:
     # A thread that resolves now and stores later must see that it was overtaken. The record is
     # read after that, so each decision is either in it or made with the new methods.
     table.generation = object()
-    bodies = _waiting.bodies()
-    if bodies and not table.blind and _methods_of(function, entries) is None:
-        bodies[-1].deferred.append((table, entries))
-        return
     invalidate_changed(function, table, [])
 
 
@@ -237,7 +233,7 @@ class Listener:
         module: ModuleType | None,  # noqa: ARG002
         error: BaseException | None,
     ) -> None:
-        """Decide what had to wait for the end of the module, and warn once for all of it.
+        """Warn once for all that the module registered late.
 
         Raises:
             LateRegistrationWarning: Where warnings are errors. What the module registered late is
@@ -252,8 +248,6 @@ class Listener:
             while bodies[-1].name != name:
                 bodies.pop()
         body = bodies.pop()
-        for table, entries in body.deferred:
-            invalidate_changed(table.function, table, entries)
         if body.late:
             try:
                 _waiting.warn(body.late)

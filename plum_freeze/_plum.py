@@ -217,6 +217,21 @@ def choose(function: Function, args: tuple[Any, ...]) -> Method:
     return function._resolver.resolve(args)
 
 
+def chooser(function: Function) -> Callable[[tuple[Any, ...]], Method | None]:
+    """As `choose`, with None where it raises; for calls that plum resolves each time."""
+    from plum import AmbiguousLookupError, NotFoundLookupError
+
+    def choose_one(args: tuple[Any, ...]) -> Method | None:
+        if function._pending:
+            function._resolve_pending_registrations()
+        try:
+            return function._resolver.resolve(args)
+        except (NotFoundLookupError, AmbiguousLookupError):
+            return None
+
+    return choose_one
+
+
 def choose_any(function: Function, args: Any) -> tuple[Callable[..., Any], Any]:
     """Implementation and return type, with parent classes asked; errors as from a plain call."""
     if not _resolve_method:

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
-    _ambiguity,
-    _analysis,
-    _facts,
     _hook,
     _jax,
     _plum,
@@ -93,6 +90,8 @@ class FunctionFacts:
     @property
     def keys(self) -> str:
         """What decides, in a word or two."""
+        from plum_freeze import _analysis
+
         return _analysis.in_short(self.decides)
 
 
@@ -174,6 +173,9 @@ def _is_frozen(function: Function) -> bool:
 def _facts_of(function: Function) -> FunctionFacts:
     table = _table.table_of(function)
     seal = None if table is None else table.seal
+    # They are large, and every program that imports plum_freeze would pay for them.
+    from plum_freeze import _ambiguity, _analysis, _facts
+
     methods = _facts.methods_of(function)
     return FunctionFacts(
         name=_plum.name_of(function),

@@ -14,7 +14,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _decisions, _jax, _keys, _plum
+from plum_freeze import _decisions, _entries, _jax, _keys, _plum
 from plum_freeze._decisions import UNKNOWN, Decision
 from plum_freeze._jit import Compiled
 from plum_freeze._keys import KeyPart
@@ -86,11 +86,11 @@ class Table(dict[Any, Any]):
     # -- what plum calls -------------------------------------------------------------------------
 
     def __missing__(self, types: Types) -> tuple[Any, Any]:
-        _before_miss(self)
+        before_miss(self)
         if self.seal is None:
             self.record(types, Decision(types, (None,) * len(types), UNKNOWN))
             raise KeyError(types)
-        return self.entry(types), Any
+        return _entries.make(self, types), Any
 
     def __setitem__(self, types: Types, value: tuple[Any, Any]) -> None:
         """Plum stores a decision that it took, while the function is only watched."""
@@ -127,22 +127,6 @@ class Table(dict[Any, Any]):
 
     # -- entries ---------------------------------------------------------------------------------
 
-    def entry(self, types: Types) -> Callable[..., Any]:
-        """What plum calls for arguments of these types, from now on."""
-        generation = self.generation
-        parts = self.parts_of(types)
-        key_of = _keys.key_function(parts)
-        if key_of is not None and not any(parts):
-            return self._first_entry(types, parts, generation)
-        if key_of is None:
-            entry = self._uncached_entry(types, parts)
-        else:
-            entry = self._keyed_entry(types, parts, key_of, generation)
-        super().__setitem__(types, (entry, Any))
-        if generation is not self.generation:
-            self.pop(types, None)
-        return entry
-
     def parts_of(self, types: Types) -> tuple[KeyPart, ...]:
         """What a decision for these types depends on."""
         parts = self.parts.get(types)
@@ -161,89 +145,10 @@ class Table(dict[Any, Any]):
             self.parts[types] = parts
         return parts
 
-    def _first_entry(
-        self, types: Types, parts: tuple[KeyPart, ...], generation: object
-    ) -> Callable[..., Any]:
-        """The types decide: the first call resolves, and stores the method itself."""
-
-        def first(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            return self.resolve(types, parts, args, self, types, generation)(*args, **kwargs)
-
-        return first
-
-    def _keyed_entry(
-        self,
-        types: Types,
-        parts: tuple[KeyPart, ...],
-        key_of: Callable[..., Any],
-        generation: object,
-    ) -> Callable[..., Any]:
-        """More than the types decides: dtypes, shapes, values, classes."""
-        runners: dict[Any, Callable[..., Any]] = {}
-        get = runners.get
-
-        def keyed(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            key = key_of(args)
-            runner = get(key)
-            if runner is None:
-                where = None if key is _keys.UNCACHED else runners
-                runner = self.resolve(types, parts, args, where, key, generation)
-            return runner(*args, **kwargs)
-
-        return keyed
-
-    def _uncached_entry(self, types: Types, parts: tuple[KeyPart, ...]) -> Callable[..., Any]:
-        """Nothing that can be kept decides: plum resolves each call, and the method runs jitted."""
-
-        def uncached(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            return self.resolve(types, parts, args, None, None, None)(*args, **kwargs)
-
-        return uncached
-
-    # -- resolution ------------------------------------------------------------------------------
-
-    def resolve(
-        self,
-        types: Types,
-        parts: tuple[KeyPart, ...],
-        args: tuple[Any, ...],
-        where: dict[Any, Any] | None,
-        key: Any,
-        planned: object,
-    ) -> Callable[..., Any]:
-        """Have plum choose the method, take note of it, and keep it under `key` in `where`.
-
-        `planned` is the generation that `parts` and `key` were made for.
-
-        Raises:
-            LookupError: What plum raises where no method applies, or several.
-        """
-        __tracebackhide__ = True
-        generation, function = self.generation, self.function
-        method = _own_method(function, args)
-        found = None if method is None else method.implementation
-        record_key: Hashable = types
-        witnesses: tuple[Any, ...] = (None,) * len(types)
-        if where is not None:  # otherwise other arguments of these types may get another method
-            record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, parts))
-        self.record(record_key, Decision(types, witnesses, found), generation)
-        if method is None:
-            return self._inherited(function, types, args, where, key, planned)
-        compiled = self.compiled(method)
-        runner = compiled.runner(types)
-        if where is not None and planned is generation is self.generation:
-            self._place(compiled, runner, where, key, types)
-            if generation is not self.generation:
-                where.pop(key, None)
-            self._drop_with_classes(args, parts, where, key)
-        return runner
-
-    def _place(
+    def place(
         self, compiled: Compiled, runner: Any, where: dict[Any, Any], key: Any, types: Types
     ) -> None:
+        """Keep a runner of a method under `key` in `where`: the table itself, or a dict of it."""
         if len(where) >= MOST_DECISIONS:
             self.blind = True
             self.clear()
@@ -257,43 +162,6 @@ class Table(dict[Any, Any]):
             if key in where:
                 runner = compiled.runner(types)
                 dict.__setitem__(where, key, (runner, Any) if where is self else runner)
-
-    def _drop_with_classes(
-        self, args: tuple[Any, ...], parts: tuple[KeyPart, ...], where: dict[Any, Any], key: Any
-    ) -> None:
-        """An entry whose key holds the identity of a class goes when the class goes."""
-        for cls in _keys.weak_parts(args, parts):
-            anchor = (id(where), key, id(cls))
-            self.anchors[anchor] = weakref.ref(cls, lambda _: where.pop(key, None))
-
-    def _inherited(
-        self,
-        function: Function,
-        types: Types,
-        args: tuple[Any, ...],
-        where: dict[Any, Any] | None,
-        key: Any,
-        planned: object,
-    ) -> Callable[..., Any]:
-        """The method of a parent class, for as long as the parents hold what they hold now."""
-        __tracebackhide__ = True
-        implementation, return_type = _plum.choose_any(function, args)
-        convert = Compiled(implementation, return_type, jit=False).plain
-        holding = _plum.parents_holding(function)
-        name = _plum.first_implementation(function).__name__
-
-        def inherited(*args: Any, **kwargs: Any) -> Any:
-            __tracebackhide__ = True
-            for parent, value in holding:
-                if parent.__dict__.get(name) is not value:
-                    _jax.epoch.move()
-                    self.clear()
-                    return function(*args, **kwargs)
-            return convert(*args, **kwargs)
-
-        if where is not None and planned is self.generation:
-            dict.__setitem__(where, key, (inherited, Any) if where is self else inherited)
-        return inherited
 
     def compiled(self, method: Method) -> Compiled:
         """How a method runs; one for good, also when the same source registers it again."""
@@ -362,72 +230,17 @@ class Table(dict[Any, Any]):
         _jax.epoch.move()
 
 
-def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
-    try:
-        return _plum.choose(function, args)
-    except LookupError:
-        return None
-
-
 def _ignore(table: Table) -> None:
     pass
 
 
-# -- questions that bypass the cache ------------------------------------------------------------
-
-
-def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., Any], Any]:
-    """The method for these types, from plum's resolver: `Function.invoke` shares plum's cache with
-    calls, but its keys are hints, and `f.invoke(object)(3)` must run the `object` method.
-    """
-    table = table_of(function)
-    if table is None:
-        return _plum.choose_any(function, _plum.signature(types))
-    if _plum.has_pending(function):
-        _plum.resolve_pending(function)
-    key = ("invoke", types)
-    try:
-        known = table.invoked.get(key)
-    except TypeError:  # a hint that cannot be hashed
-        return _plum.choose_any(function, _plum.signature(types))
-    if known is not None:
-        return known
-    _before_miss(table)
-    generation = table.generation
-    target = _plum.signature(types)
-    try:
-        answer = _plum.choose_any(function, target)
-    except LookupError:
-        table.record(key, Decision(types, (), None, invoked=True), generation)
-        raise
-    table.record(key, Decision(types, (), answer[0], invoked=True), generation)
-    # `-> tuple[Stats, dict]` comes by here at every call: plum converts the result by `invoke`.
-    if all(map(_plum.is_settled, types)):
-        table.invoked[key] = answer
-        if generation is not table.generation or len(table.invoked) > MOST_DECISIONS:
-            table.invoked.clear()
-    return answer
-
-
-def asked(function: Function, target: Any) -> None:
-    """Take note that `Function.resolve_method` was asked, as quax does in its traces."""
-    table = table_of(function)
-    if table is None:
-        return
-    if isinstance(target, tuple):
-        types = tuple(map(type, target))
-        table.record(types, Decision(types, (None,) * len(types), UNKNOWN))
-    else:
-        table.blind = True  # a signature with hints of any kind
-
-
-_before_miss: Callable[[Table], None] = _ignore
+before_miss: Callable[[Table], None] = _ignore
 
 
 def on_miss(callback: Callable[[Table], None]) -> None:
     """Have each miss told, so that registrations which no patch saw are found."""
-    global _before_miss  # noqa: PLW0603
-    _before_miss = callback
+    global before_miss  # noqa: PLW0603
+    before_miss = callback
 
 
 def table_of(function: Function) -> Table | None:

@@ -15,10 +15,6 @@ from plum_freeze._errors import InvalidationWarning, LateRegistrationWarning
 if TYPE_CHECKING:
     from plum_freeze._late import Late
     from plum_freeze._origin import Origin
-    from plum_freeze._plum import Entry
-    from plum_freeze._table import Table
-
-_Deferred = tuple["Table", list["Entry"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +25,11 @@ class Body:
         name: The module.
         late: What it registered late. One warning will name all of it.
         run: Stands for this run of the body in the record, and keeps nothing alive.
-        deferred: Registrations with annotations that cannot be resolved yet.
     """
 
     name: str
     late: list[Late] = field(default_factory=list)
     run: object = field(default_factory=object)
-    deferred: list[_Deferred] = field(default_factory=list)
 
 
 class _PerThread(threading.local):

@@ -1,6 +1,8 @@
 """What was compiled with a decision that changed is compiled again; nothing else is."""
 
+import sys
 import threading
+import types
 
 import equinox as eqx
 import jax
@@ -394,3 +396,37 @@ def test_a_thousand_changes_leave_calls_and_memory_as_they_were():
             sizes.append((len(table), len(table.decisions), len(table.placed), len(_record.all_of({id(f)}))))
     assert len(set(sizes)) == 1, sizes
     assert _jax.epoch.moves - moves <= 1000
+
+
+def test_a_forward_reference_changes_decisions_at_once(tmp_path, monkeypatch):
+    """The module that registers it may call a jitted function before it ends."""
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: object):
+        return 1
+
+    plum_freeze.freeze(f, on_late="accept")
+    outer = jax.jit(lambda x: x * f(x))
+    assert float(outer(X)) == 3.0
+    source = """
+from __future__ import annotations
+import jax
+from forward_base import f, outer, answers, x
+
+@f.dispatch
+def f(x: Later):
+    return 2
+
+Later = jax.Array
+answers.append(float(outer(x)))
+"""
+    base = types.ModuleType("forward_base")
+    base.__dict__.update(f=f, outer=outer, answers=[], x=X)
+    monkeypatch.setitem(sys.modules, "forward_base", base)
+    (tmp_path / "forward_late.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    import forward_late  # noqa: F401
+
+    del sys.modules["forward_late"]
+    assert base.answers == [6.0]

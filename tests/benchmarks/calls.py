@@ -1,3 +1,4 @@
+# ruff: noqa: F722, F821  (the axis names of jaxtyping are no forward references)
 """The rows that time one call."""
 
 import types

@@ -6,15 +6,17 @@ A row says once how its function is defined, as `define(dispatch)`, and each col
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import plum
 
 import plum_freeze
 
 from .measure import Call
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PLAIN, OVER, UNDER, INVOKE = "plum", "jit over", "jit under", "invoke"
 FILTER, OVLD, MULTI = "filter_jit", "ovld", "multipledispatch"

@@ -72,7 +72,7 @@ def pytrees_have_no_auxiliary_data(patch):
 def virtual_subclasses_are_ignored(patch):
     patch.setattr(_world, "virtual_subclass", lambda cls: None)
     patch.setattr(_world, "check_token", lambda: None)
-    patch.setattr(_table, "_before_miss", lambda table: None)
+    patch.setattr(_table, "before_miss", lambda table: None)
 
 
 def conversions_are_never_forgotten(patch):

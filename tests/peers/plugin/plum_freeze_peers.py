@@ -20,13 +20,14 @@ import sys
 import time
 import types
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import plum_freeze
 import pytest
 import wrapt
-from plum_freeze import _freeze, _keys, _plum, _record, _table
+from plum_freeze import _entries, _freeze, _keys, _plum, _record, _table
 
 MODE = os.environ["PEERS_MODE"]
 WHEN = os.environ.get("PEERS_FREEZE", "collected")
@@ -52,8 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     _record.listeners.append(_registered)
     if MODE == "counts":
         _table.kind = Counting
-        resolve = _table.Table.resolve
-        _table.Table.resolve = lambda self, *args: _resolve(resolve, self, *args)  # type: ignore[method-assign]
+        _entries.resolve = _counted(_entries.resolve)
+        _plum.chooser = _counted_chooser(_plum.chooser)
     elif WHEN == "called":
         _table.kind = FreezesItself
     if WHEN == "called" or MODE == "counts":
@@ -103,7 +104,7 @@ class FreezesItself(_table.Table):
 
     def __missing__(self, types: tuple[type, ...]) -> tuple[Any, Any]:
         function = self.function
-        if self.seal is None and function is not None and not _plum.is_plums_own(function):
+        if self.seal is None and not _plum.is_plums_own(function):
             plum_freeze.freeze(function, **POLICY)
         return super().__missing__(types)
 
@@ -118,27 +119,42 @@ class Counting(FreezesItself if WHEN == "called" else _table.Table):  # type: ig
 
     def __getitem__(self, types: tuple[type, ...]) -> Any:
         function = self.function
-        if function is not None and not _plum.is_plums_own(function):
+        if not _plum.is_plums_own(function):
             counts["calls"] += 1
             if self.seal is None:
                 counts["not frozen"] += 1
         return super().__getitem__(types)
 
 
-def _resolve(original: Any, table: Any, kinds: Any, parts: Any, args: Any, where: Any, key: Any) -> Any:
-    """Count a call that the table could not answer, and why."""
-    function = table.function
-    uncached = key is _keys.UNCACHED
-    if where is not None:
-        counts["resolved: first of its kind"] += 1
-    elif uncached:
-        counts["resolved: this value or scope cannot be a key"] += 1
-    else:
-        counts["resolved: hints that nothing decides"] += 1
-        counts["undecided " + _plum.name_of(function)] += 1
-    if len(samples) < MOST_SAMPLES and not any(map(_is_dead, args)):
-        samples.setdefault((id(function), kinds), (function, args))
-    return original(table, kinds, parts, args, where, key)
+def _counted(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """Count calls that the table could not answer, and why; and keep samples."""
+
+    def counted(plan: Any, args: tuple[Any, ...], where: Any, key: Any) -> Any:
+        if where is not None:
+            counts["resolved: first of its kind"] += 1
+        elif key is _keys.UNCACHED:
+            counts["resolved: this value or scope cannot be a key"] += 1
+        elif plan.types not in plan.table.decisions:  # otherwise the chooser has counted it
+            counts["resolved: first of its kind"] += 1
+        if len(samples) < MOST_SAMPLES and not any(map(_is_dead, args)):
+            samples.setdefault((id(plan.table), plan.types), (plan.table.function, args))
+        return resolve(plan, args, where, key)
+
+    return counted
+
+
+def _counted_chooser(chooser: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(function: Any) -> Any:
+        choose = chooser(function)
+
+        def choose_one(args: tuple[Any, ...]) -> Any:
+            counts["resolved: hints that nothing decides"] += 1
+            counts["undecided " + _plum.name_of(function)] += 1
+            return choose(args)
+
+        return choose_one
+
+    return counted
 
 
 def _is_dead(value: Any) -> bool:

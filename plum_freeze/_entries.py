@@ -1,0 +1,172 @@
+"""The entries of a sealed table: what plum calls in place of a method that it looked up.
+
+An entry is made for the types of a call. Where the types decide, it resolves once and stores the
+method itself; where more decides, it looks a key up at each call; where nothing that can be kept
+decides, it has plum resolve each call.
+"""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from plum_freeze import _decisions, _jax, _keys, _plum
+from plum_freeze._decisions import Decision
+from plum_freeze._jit import Compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from plum_freeze._keys import KeyPart
+    from plum_freeze._plum import Function, Method
+    from plum_freeze._table import Table
+
+Types = tuple[type, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known about calls with arguments of some types.
+
+    Attributes:
+        table: The table of the function.
+        types: The types of the positional arguments.
+        parts: What a decision depends on, for each of them.
+        generation: The generation of the table that this is about: under another one nothing that
+            was resolved by this plan is stored.
+    """
+
+    table: Table
+    types: Types
+    parts: tuple[KeyPart, ...]
+    generation: object
+
+
+def make(table: Table, types: Types) -> Callable[..., Any]:
+    """What plum calls for arguments of these types, from now on."""
+    generation = table.generation
+    plan = Plan(table, types, table.parts_of(types), generation)
+    key_of = _keys.key_function(plan.parts)
+    if key_of is not None and not any(plan.parts):
+        return _first(plan)
+    entry = _uncached(plan) if key_of is None else _keyed(plan, key_of)
+    dict.__setitem__(table, types, (entry, Any))
+    if generation is not table.generation:
+        table.pop(types, None)
+    return entry
+
+
+def _first(plan: Plan) -> Callable[..., Any]:
+    """The types decide: the first call resolves, and stores the method itself."""
+
+    def first(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        return resolve(plan, args, plan.table, plan.types)(*args, **kwargs)
+
+    return first
+
+
+def _keyed(plan: Plan, key_of: Callable[..., Any]) -> Callable[..., Any]:
+    """More than the types decides: dtypes, shapes, values, classes."""
+    runners: dict[Any, Callable[..., Any]] = {}
+    get = runners.get
+
+    def keyed(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        key = key_of(args)
+        runner = get(key)
+        if runner is None:
+            runner = resolve(plan, args, None if key is _keys.UNCACHED else runners, key)
+        return runner(*args, **kwargs)
+
+    return keyed
+
+
+def _uncached(plan: Plan) -> Callable[..., Any]:
+    """Plum resolves each call, and the method that it finds runs as fast as it can."""
+    table, types = plan.table, plan.types
+    choose = _plum.chooser(table.function)
+    methods: dict[int, Method] = {}
+    runners: dict[int, Callable[..., Any]] = {}
+
+    def uncached(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        # The record has these types since the first call, without a witness: each new method that
+        # may apply to them counts as a change.
+        method = choose(args) if types in table.decisions else None
+        if methods.get(id(method)) is method is not None:
+            return runners[id(method)](*args, **kwargs)
+        runner = resolve(plan, args, None, None)
+        if method is not None:
+            table.place(table.compiled(method), runner, runners, id(method), types)
+            methods[id(method)] = method
+        return runner(*args, **kwargs)
+
+    return uncached
+
+
+def resolve(
+    plan: Plan, args: tuple[Any, ...], where: dict[Any, Any] | None, key: Any
+) -> Callable[..., Any]:
+    """Have plum choose the method, take note of it, and keep it under `key` in `where`.
+
+    Raises:
+        LookupError: What plum raises where no method applies, or several.
+    """
+    __tracebackhide__ = True
+    table, types = plan.table, plan.types
+    generation = table.generation
+    method = _own_method(table.function, args)
+    found = None if method is None else method.implementation
+    record_key: Hashable = types
+    witnesses: tuple[Any, ...] = (None,) * len(types)
+    if where is not None:  # otherwise other arguments of these types may get another method
+        record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, plan.parts))
+    table.record(record_key, Decision(types, witnesses, found), generation)
+    if method is None:
+        return _inherited(plan, args, where, key)
+    compiled = table.compiled(method)
+    runner = compiled.runner(types)
+    if where is not None and plan.generation is generation is table.generation:
+        table.place(compiled, runner, where, key, types)
+        if generation is not table.generation:
+            where.pop(key, None)
+        for cls in _keys.weak_parts(args, plan.parts):
+            # An entry whose key holds the identity of a class goes when the class goes.
+            anchor = (id(where), key, id(cls))
+            table.anchors[anchor] = weakref.ref(cls, lambda _: where.pop(key, None))
+    return runner
+
+
+def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
+    try:
+        return _plum.choose(function, args)
+    except LookupError:
+        return None
+
+
+def _inherited(
+    plan: Plan, args: tuple[Any, ...], where: dict[Any, Any] | None, key: Any
+) -> Callable[..., Any]:
+    """The method of a parent class, for as long as the parents hold what they hold now."""
+    __tracebackhide__ = True
+    table = plan.table
+    function = table.function
+    implementation, return_type = _plum.choose_any(function, args)
+    run = Compiled(implementation, return_type, jit=False).plain
+    holding = _plum.parents_holding(function)
+    name = _plum.first_implementation(function).__name__
+
+    def inherited(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        for parent, value in holding:
+            if parent.__dict__.get(name) is not value:
+                _jax.epoch.move()
+                table.clear()
+                return function(*args, **kwargs)
+        return run(*args, **kwargs)
+
+    if where is not None and plan.generation is table.generation:
+        dict.__setitem__(where, key, (inherited, Any) if where is table else inherited)
+    return inherited
