@@ -28,6 +28,8 @@ _token = abc.get_cache_token()
 
 def watch() -> None:
     """Be told of virtual subclasses from now on."""
+    global _token  # noqa: PLW0603
+    _token = abc.get_cache_token()
     if not isinstance(abc.ABCMeta.__dict__["register"], wrapt.BaseObjectProxy):
         wrapt.wrap_function_wrapper(abc.ABCMeta, "register", _on_register)
 
@@ -45,12 +47,10 @@ def virtual_subclass(cls: type) -> None:
     global _token  # noqa: PLW0603
     _token = abc.get_cache_token()
     for table in _tables():
-        affected = [d for d in list(table.decisions.values()) if _is_about(d.types, cls)]
-        if affected:
-            log.info("%s: a class was registered with an ABC", cls.__qualname__)
+        decisions = list(table.decisions.values())
+        if table.blind or any(_is_about(decision.types, cls) for decision in decisions):
+            log.info("%s: %s was registered with an ABC", table.function.__name__, cls.__qualname__)
             table.invalidate()
-        elif table:
-            table.clear()
     _convert.forget_all()
 
 
