@@ -7,6 +7,7 @@ it cannot decide goes to `Compiled.call`, which looks at everything.
 from __future__ import annotations
 
 import enum
+import inspect
 from operator import itemgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
@@ -75,6 +76,8 @@ def _plainly(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
 
     An array can still come by keyword.
     """
+    if _is_bare(method, types):
+        return method.implementation
     convert = method.convert
     return _plain_runners.maker(len(types), converts=convert is not None)(
         method.implementation,
@@ -83,6 +86,26 @@ def _plainly(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
         _any(method) if method.jits else method.plain,
         convert,
         None if convert is None else convert.unchanged,
+    )
+
+
+def _is_bare(method: Compiled, types: tuple[type, ...]) -> bool:
+    """Whether plum may call the method itself, with nothing of ours in its way.
+
+    So it is where neither a conversion nor a trace around the call has to know of it: the method
+    has no effect, reads nothing by name, and takes no more than these simple values.
+    """
+    implementation = method.implementation
+    if method.convert is not None or method.why_never() or not SIMPLE.issuperset(types):
+        return False
+    if not isinstance(implementation, FunctionType):
+        return False
+    code = implementation.__code__
+    takes_more = code.co_argcount > len(types) or code.co_kwonlyargcount
+    return (
+        not takes_more
+        and not code.co_flags & inspect.CO_VARKEYWORDS
+        and all(read.holder is implementation for read in method.guard.reads)
     )
 
 

@@ -9,15 +9,17 @@ import typing
 
 import plum
 import pytest
-from plum_freeze import _plum
 
 import plum_freeze
+from plum_freeze import _plum
 
 
 def run(program: str) -> None:
     """Run a program in a process of its own, in which no JAX is installed."""
     blocked = "import sys; sys.modules['jax'] = None\n" + textwrap.dedent(program)
-    done = subprocess.run([sys.executable, "-c", blocked], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", blocked], capture_output=True, text=True, check=False
+    )
     assert not done.returncode, done.stderr
 
 

@@ -1,6 +1,6 @@
 """coordinax: positions and velocities from Cartesian to spherical and back, again and again.
 
-    python examples/peers/coordinax_transform.py
+python examples/peers/coordinax_transform.py
 """
 
 import coordinax as cx

@@ -1,6 +1,6 @@
 """LAB: a Gaussian log-density and its pieces, written once for NumPy and JAX, run with JAX.
 
-    python examples/peers/lab_linear_algebra.py
+python examples/peers/lab_linear_algebra.py
 """
 
 import jax

@@ -1,6 +1,6 @@
 """NetKet: the energy of a spin chain, its variance and its gradient, from a variational state.
 
-    python examples/peers/netket_energy.py
+python examples/peers/netket_energy.py
 """
 
 import jax

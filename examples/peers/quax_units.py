@@ -1,6 +1,6 @@
 """quax: an array type of one's own, with rules for the primitives that a function uses.
 
-    python examples/peers/quax_units.py
+python examples/peers/quax_units.py
 """
 
 import equinox as eqx

@@ -1,6 +1,6 @@
 """Stheno: the posterior of a Gaussian process, with NumPy and with JAX underneath.
 
-    python examples/peers/stheno_posterior.py
+python examples/peers/stheno_posterior.py
 """
 
 import jax

@@ -1,6 +1,6 @@
 """unxt: integrate an orbit with quantities, one eager step after another.
 
-    python examples/peers/unxt_orbit.py
+python examples/peers/unxt_orbit.py
 """
 
 import jax.numpy as jnp

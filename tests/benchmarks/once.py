@@ -90,6 +90,8 @@ def nested(effort: Effort) -> Cells:
     def frozen():
         outer, inner = pair(dispatcher)
         plum_freeze.freeze(outer, inner)
+        for function in (outer, inner):  # as in the other columns
+            function._resolve_pending_registrations()
         return outer
 
     def by_hand():

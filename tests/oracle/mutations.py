@@ -121,7 +121,10 @@ def results_may_be_anything(patch):
 
 
 def dicts_are_sorted(patch):
-    patch.setattr(_result._Walk, "_dict", lambda self, value, *, inside_node: value)
+    def made(self, value, *, inside_node):
+        return {key: self.through(v, inside_node=inside_node) for key, v in value.items()}
+
+    patch.setattr(_result._Walk, "_dict", made)
 
 
 def types_alone_decide(patch):

@@ -40,7 +40,7 @@ STATIC: dict[str, tuple[str, tuple[str, ...]]] = {
 # A method is compiled at its second call with some static values, and runs fast from the third on.
 OFTEN = 3
 PLACES = ("argument", "keyword", "field")
-CHANGES = ("abc", "conversion", "global", "attribute", "dict", "promotion")
+CHANGES = ("abc", "conversion", "global", "attribute", "dict", "promotion", "failure")
 
 
 def told_apart(name: str, function: int, values: tuple[str, ...], way: str) -> list[Step]:
@@ -102,7 +102,10 @@ def changed(name: str, function: int, way: str) -> list[Step]:
         method = Register(
             function, (("P", ""),), "return {'b': x.v * 2, 'a': x.v * 4}", precedence=2
         )
-        return [method, array, last, array, array]
+        return [method, *[Call(function, ("P(v)",))] * OFTEN]
+    if name == "failure":  # what plum says of it names the arguments
+        failing = [Call(function, (text, "1", "1", "1", "1")) for text in ("'s'", "'ab'")]
+        return [*failing, *failing]
     if name == "attribute":
         method = Register(function, (("jax.Array", ""), ("A", "")), "return x * y.v", precedence=2)
         call = Call(function, ("v", "a0"))

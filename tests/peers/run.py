@@ -89,7 +89,9 @@ class Workshop:
             elif (source / each).exists():
                 shutil.copy(source / each, folder / each)
         project, own = folder / "pyproject.toml", folder / "pytest.ini"
-        if not own.exists() and "tool.pytest" not in (project.read_text() if project.exists() else ""):
+        if not own.exists() and "tool.pytest" not in (
+            project.read_text() if project.exists() else ""
+        ):
             own.write_text("[pytest]\n")  # so that no configuration further up is picked up
         if suite.edit is not None:
             suite.edit(folder)
@@ -146,7 +148,9 @@ class Workshop:
                     timeout=self.limit, check=False,
                 ).returncode  # fmt: skip
             except subprocess.TimeoutExpired:
-                raise PeerError(f"{name}, {mode}: more than {self.limit:.0f} s; see {files['log']}") from None
+                raise PeerError(
+                    f"{name}, {mode}: more than {self.limit:.0f} s; see {files['log']}"
+                ) from None
         seconds = time.perf_counter() - start
         outcomes = _outcomes(files["xml"])
         if code not in (0, 1) or not outcomes:
@@ -157,7 +161,14 @@ class Workshop:
 
 
 def _environment() -> dict[str, str]:
-    unwanted = ("PYTEST_ADDOPTS", "CI", "GITHUB_ACTIONS", "PYTHONPATH", "PLUM_FREEZE", "PLUM_FREEZE_ON_LATE")
+    unwanted = (
+        "PYTEST_ADDOPTS",
+        "CI",
+        "GITHUB_ACTIONS",
+        "PYTHONPATH",
+        "PLUM_FREEZE",
+        "PLUM_FREEZE_ON_LATE",
+    )
     return {k: v for k, v in os.environ.items() if k not in unwanted} | {
         "JAX_PLATFORMS": "cpu",
         "PYTHONHASHSEED": "0",

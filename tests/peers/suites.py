@@ -16,7 +16,14 @@ PLUM = "2.10.1"
 JAX = "0.11.2"
 
 _PLUMS = (f"plum-dispatch=={PLUM}", "beartype==0.23.1", "pytest", "sybil", "ipython", "numpy")
-_WESSELS = ("backends==1.9.0", "autograd", "algebra==1.2.1", "backends-matrix", "mlkernels", "stheno")
+_WESSELS = (
+    "backends==1.9.0",
+    "autograd",
+    "algebra==1.2.1",
+    "backends-matrix",
+    "mlkernels",
+    "stheno",
+)
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "plum": _PLUMS,
     "plum-py": (*_PLUMS, "--no-binary", "plum-dispatch"),
@@ -149,7 +156,9 @@ SUITES: dict[str, Suite] = {
         "backends-matrix",
         arguments=(
             "tests",
-            *_ignore(*(f"ops/test_{n}.py" for n in ("multiply", "matmul", "add", "concat", "ratio"))),
+            *_ignore(
+                *(f"ops/test_{n}.py" for n in ("multiply", "matmul", "add", "concat", "ratio"))
+            ),
         ),
     ),
     # test_posterior and test_subspace import plum.util and plum.repr_short, gone since plum 2

@@ -24,9 +24,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import plum_freeze
 import pytest
 import wrapt
+
+import plum_freeze
 from plum_freeze import _entries, _freeze, _keys, _plum, _record, _table
 
 MODE = os.environ["PEERS_MODE"]
@@ -118,12 +119,12 @@ class Counting(FreezesItself if WHEN == "called" else _table.Table):  # type: ig
     __slots__ = ()
 
     def __getitem__(self, types: tuple[type, ...]) -> Any:
-        function = self.function
-        if not _plum.is_plums_own(function):
-            counts["calls"] += 1
-            if self.seal is None:
-                counts["not frozen"] += 1
-        return super().__getitem__(types)
+        is_plums_own = _plum.is_plums_own(self.function)
+        counts["calls"] += not is_plums_own
+        try:
+            return super().__getitem__(types)
+        finally:
+            counts["not frozen"] += self.seal is None and not is_plums_own
 
 
 def _counted(resolve: Callable[..., Any]) -> Callable[..., Any]:
@@ -177,7 +178,9 @@ def decisions_per_second() -> dict[str, float]:
         for frozen in (False, True):
             shadow = plum.Function(_nothing)
             for method in _plum.resolved_methods(function):
-                shadow.register(_nothing, signature=method.signature, precedence=method.signature.precedence)
+                shadow.register(
+                    _nothing, signature=method.signature, precedence=method.signature.precedence
+                )
             if frozen:
                 plum_freeze.freeze(shadow, jit=False, on_late="accept")
             else:
