@@ -180,7 +180,8 @@ def transforms_eagerly(tracers: Iterable[Any]) -> bool:
 
     traces = [tracer._trace for tracer in tracers]
     traces.append(getattr(core.trace_ctx, "trace", None))
-    for trace in traces:
+    for innermost in traces:
+        trace = innermost
         while trace is not None:
             if type(trace).__name__ not in _EAGER:
                 return False
@@ -300,7 +301,8 @@ def interned_aval_class() -> type | None:
     import jax.core
 
     shaped: type = jax.core.ShapedArray
-    return shaped if shaped.__eq__ is object.__eq__ else None
+    by_value = any("__eq__" in vars(base) for base in shaped.__mro__[:-1])
+    return None if by_value else shaped
 
 
 def jaxtyping_state() -> tuple[Any, Any] | None:
@@ -314,7 +316,7 @@ def jaxtyping_state() -> tuple[Any, Any] | None:
 
 
 def close(left: Any, right: Any) -> bool:
-    """Whether two arrays of one dtype are equal: exactly for integers, but for rounding for floats."""
+    """Whether two arrays of one dtype are equal: exactly, but for rounding for floats."""
     import jax.numpy as jnp
 
     if jnp.issubdtype(left.dtype, jax_inexact()):
@@ -339,7 +341,7 @@ def abstract(value: Any) -> tuple[Any, tuple[int, ...]] | None:
 
 
 def with_abstract(dtype: Any, shape: tuple[int, ...], ask: Any) -> Any:
-    """What `ask` says of a tracer of this dtype and shape. Starts no backend and compiles nothing."""
+    """What `ask` says of a tracer of this dtype and shape. Starts no backend, compiles nothing."""
     import jax
 
     answer = []
@@ -370,19 +372,23 @@ def sample_avals(left: Any, right: Any) -> list[tuple[str, tuple[int, ...]]]:
         rows = [_expanded(pattern, rank) for pattern in patterns]
         if all(row is not None for row in rows):
             columns = zip(*(row for row in rows if row is not None), strict=True)
-            shapes.append(tuple(next((n for n in column if n is not None), 2) for column in columns))
+            shapes.append(
+                tuple(next((n for n in column if n is not None), 2) for column in columns)
+            )
     return [(dtype, shape) for dtype in dtypes[:2] for shape in shapes]
 
 
 def _sizes(hint: Any) -> list[Any]:
     """The axes of a jaxtyping hint: a number, None for any, `...` for any number of them."""
     module: Any = sys.modules["jaxtyping._array_types"]
-    return [
-        dim.size if isinstance(dim, module._FixedDim)
-        else ... if dim is module._anonymous_variadic_dim or isinstance(dim, module._NamedVariadicDim)
-        else None
-        for dim in hint.dims
-    ]  # fmt: skip
+    unnamed, named = module._anonymous_variadic_dim, module._NamedVariadicDim
+
+    def size(dim: Any) -> Any:
+        if isinstance(dim, module._FixedDim):
+            return dim.size
+        return ... if dim is unnamed or isinstance(dim, named) else None
+
+    return [size(dim) for dim in hint.dims]
 
 
 def _expanded(sizes: list[Any], rank: int) -> list[Any] | None:

@@ -68,7 +68,7 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
     result = proceed()
     table.known.update(entry.key for entry in entries)
     if not is_known:
-        _landed(function, table, entries)
+        _landed(function, table)
     _note(function, entries, origin, "" if late is None else "late")
     if late is not None and waiting is not None:
         waiting.append(late)
@@ -150,7 +150,7 @@ def changed_decisions(function: Function, table: Table, entries: list[Entry]) ->
     return [decision for decision in decisions if decision.changes(methods, new)]
 
 
-def _landed(function: Function, table: Table, entries: list[Entry]) -> None:
+def _landed(function: Function, table: Table) -> None:
     """A registration has happened: invalidate what it changes."""
     # A thread that resolves now and stores later must see that it was overtaken. The record is
     # read after that, so each decision is either in it or made with the new methods.

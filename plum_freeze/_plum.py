@@ -159,8 +159,15 @@ def has_pending(function: Function) -> bool:
 
 
 def register_again(function: Function) -> None:
-    """Have plum resolve every annotation again: promised types may have been delivered."""
-    function.clear_cache()
+    """Have plum resolve every annotation again: promised types may have been delivered.
+
+    Plum alone would put what it has resolved behind what still waits, and the older would win.
+    """
+    with function._lock:
+        waiting = list(function._pending)
+        function._pending = []
+        function.clear_cache()
+        function._pending.extend(waiting)
 
 
 # -- methods and resolution ----------------------------------------------------------------------
@@ -182,7 +189,7 @@ def forget_entries(function: Function, unwanted: Iterable[Entry]) -> None:
     with function._lock:
         function._pending = [e for e in function._pending if Entry(*e).key not in keys]
         function._resolved = [e for e in function._resolved if Entry(*e).key not in keys]
-        function.clear_cache()
+        register_again(function)
 
 
 def resolved_methods(function: Function) -> list[Method]:
@@ -321,7 +328,8 @@ def is_promise(hint: Any) -> bool:
 def is_settled(hint: Any) -> bool:
     """Whether a hint and every hint that equals it mean the same from now on.
 
-    Promised types do not, until they are delivered; `Annotated[int, 1]` equals `Annotated[int, True]`.
+    Promised types do not, until they are delivered; and `Annotated[int, 1]` is equal to
+    `Annotated[int, True]`.
     """
     if hint is Any or hint is None or hint is ...:
         return True

@@ -63,7 +63,8 @@ class Table(dict[Any, Any]):
     """
 
     __slots__ = (
-        "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked", "known",
+        "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked",
+        "known",
         "methods", "parts", "placed", "seal",
     )  # fmt: skip
 

@@ -241,6 +241,11 @@ def test_installations_count(finder):
     assert repr(one) == "<plum_freeze installation (ended): some_package>"
 
 
+# Other test files, run before this one, are modules that registered methods before `install`.
+early = pytest.mark.filterwarnings(r"ignore:install\(\) came after:UserWarning")
+
+
+@early
 def test_installations_of_everything_count(finder):
     one, two = plum_freeze.install("*"), plum_freeze.install("*")
     with plum_freeze.install("some_package"):
@@ -253,6 +258,7 @@ def test_installations_of_everything_count(finder):
     assert not finder.tracks("some_package")
 
 
+@early
 def test_uninstall_leaves_what_freeze_follows(make, finder):
     name = make()
     with plum_freeze.install("*"):

@@ -45,6 +45,7 @@ def test_frozen_with_jit_where_no_jax_is_installed():
             assert f(D(), 2) == 2
             assert D().m(2) == 3
         assert f.invoke(C, int)(C(), 3) == 3
+        assert "ModuleNotFoundError" not in str(plum_freeze.report(f, D.m))
     """)
 
 

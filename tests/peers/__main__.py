@@ -121,7 +121,7 @@ def _row(name: str, runs: dict[str, Run]) -> tuple[str, ...]:
         failed = run.count("failed", "error")
         return f"{run.count('passed')}" + (f" ({failed} failed)" if failed else "")
 
-    facts: dict[str, Any] = runs["dispatch"].facts if "dispatch" in runs else {}
+    facts: dict[str, Any] = next((run.facts for run in runs.values() if run.facts), {})
     seconds = ", ".join(
         f"{runs[m].seconds:.0f}" if m in runs else "-" for m in ("plain", "dispatch", "jit")
     )
