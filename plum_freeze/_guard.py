@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import builtins
 import enum
+import keyword
 import types
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -110,19 +111,27 @@ def _compiled(reads: tuple[Read, ...], home: dict[str, Any]) -> Callable[[], boo
     return check
 
 
+def _can_be_named(name: str) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith(_OURS)
+
+
 def _test(read: Read, home: dict[str, Any], variable: Callable[[Any], str]) -> str:
     """The expression that is true where the value of `read` is another one now."""
     name = read.name
     match read.place:
-        case Place.NAME if read.holder is home and not name.startswith(_OURS):
+        # pytest's rewritten `assert` reads globals like `@pytest_ar`, which no source can name.
+        case Place.NAME if read.holder is home and _can_be_named(name):
             return f"{name} is not {variable(read.value)}"
         case Place.NAME if name not in read.holder:
             shadowed = f"{name!r} in {variable(read.holder)}"
             return f"{shadowed} or {variable(_BUILTINS)}[{name!r}] is not {variable(read.value)}"
         case Place.NAME | Place.ITEM:
             return f"{variable(read.holder)}[{name!r}] is not {variable(read.value)}"
-        case Place.ATTRIBUTE:
+        case Place.ATTRIBUTE if _can_be_named(name):
             return f"{variable(read.holder)}.{name} is not {variable(read.value)}"
+        case Place.ATTRIBUTE:
+            of = f"{variable(getattr)}({variable(read.holder)}, {name!r})"
+            return f"{of} is not {variable(read.value)}"
         case Place.ABSENT if isinstance(read.holder, types.CellType):
             return f"not {variable(is_empty)}({variable(read.holder)})"
         case Place.ABSENT:

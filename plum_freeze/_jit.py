@@ -68,7 +68,7 @@ class Compiled:
         *,
         jit: bool,
         verify: bool = False,
-        refresh: Callable[[], None] = lambda: None,
+        refresh: Callable[..., None] = lambda _=(): None,
     ) -> None:
         self.implementation = implementation
         self.return_type = return_type
@@ -159,7 +159,7 @@ class Compiled:
             new = [type(v) for v in args if type(v) not in self.opaque and _apart.is_opaque(v)]
             if new:
                 self.opaque.update(new)
-                self.refresh()
+                self.refresh(new)
             return None
         if not _apart.array_classes.issuperset(map(type, arrays)):
             if not any(map(_jax.is_array, arrays)):  # rule 1

@@ -78,7 +78,8 @@ def _compiled(
         for flag, expression in _EXPRESSIONS.items()
         if flag in part
     ]
-    names: dict[str, Any] = {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable, "bits": bits}
+    names: dict[str, Any] = {"__name__": __name__, "bits": bits}
+    names |= {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable}
     names |= {"array_parts": _array_parts, "aval_parts": _aval_parts}
     if KeyPart.AVAL in whole:
         # Without interned avals nothing is of this class, and every aval is taken apart.

@@ -40,7 +40,8 @@ def maker(count: int, *, converts: bool) -> Callable[..., Callable[..., Any]]:
         arguments="".join(f"{name}, " for name in names),
         end=end,
     )
-    namespace: dict[str, Any] = {}
+    # Code that walks the stack reads the names of modules: wbml, under Stheno and matrix, does.
+    namespace: dict[str, Any] = {"__name__": __name__}
     exec(compile(source, "<plum_freeze runner>", "exec"), namespace)  # noqa: S102  all of it is here
     found: Callable[..., Callable[..., Any]] = namespace["make"]
     return found

@@ -20,7 +20,7 @@ from plum_freeze._jit import Compiled
 from plum_freeze._keys import KeyPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable
+    from collections.abc import Callable, Collection, Hashable
 
     from plum_freeze._plum import Function, Method
 
@@ -157,10 +157,13 @@ class Table(dict[Any, Any]):
         dict.__setitem__(where, key, (runner, Any) if where is self else runner)
         self.placed.setdefault(id(compiled), []).append((where, key, types))
 
-    def refresh(self, compiled: Compiled) -> None:
-        """A method runs differently from now on: give its entries the runner that is best now."""
+    def refresh(self, compiled: Compiled, classes: Collection[type] = ()) -> None:
+        """A method runs differently from now on: give its entries the runner that is best now.
+
+        With `classes`, only the entries for arguments of one of them.
+        """
         for where, key, types in self.placed.get(id(compiled), []):
-            if key in where:
+            if key in where and (not classes or any(cls in classes for cls in types)):
                 runner = compiled.runner(types)
                 dict.__setitem__(where, key, (runner, Any) if where is self else runner)
 
@@ -185,10 +188,10 @@ class Table(dict[Any, Any]):
         )
         reference = weakref.ref(found)
 
-        def refresh() -> None:
+        def refresh(classes: Collection[type] = ()) -> None:
             alive = reference()
             if alive is not None:
-                self.refresh(alive)
+                self.refresh(alive, classes)
 
         found.refresh = refresh
         return self.methods.setdefault(id(implementation), found)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 import textwrap
@@ -95,3 +96,66 @@ def test_return_hints_that_are_no_classes_are_not_resolved_at_each_call(hint, re
 )
 def test_which_hints_mean_the_same_from_now_on(hint, settled):
     assert _plum.is_settled(hint) is settled
+
+
+def frames_below(stop):
+    """The modules of the callers, up to the function `stop`, as code that walks the stack reads them."""
+    frame, found = sys._getframe(1), []
+    while frame.f_code is not stop.__code__:
+        found.append(frame.f_globals["__name__"])
+        frame = frame.f_back
+    return found
+
+
+@pytest.mark.parametrize("jit", [False, True])
+@pytest.mark.parametrize("hint", [str, typing.Literal["a"], typing.Sequence[str]])
+@pytest.mark.parametrize("returns", [str, typing.Any])
+def test_every_frame_of_ours_has_the_name_of_its_module(jit, hint, returns):
+    # Stheno: 20 tests ended with KeyError('__name__') in wbml.warning, which walks the stack.
+    seen = []
+
+    class Looks:
+        pass
+
+    def f(x, y):
+        seen.append(frames_below(test_every_frame_of_ours_has_the_name_of_its_module))
+        return y
+
+    f.__annotations__ = {"x": Looks, "y": hint, "return": returns}
+    frozen = plum.Dispatcher()(f)
+    plum_freeze.freeze(frozen, jit=jit)
+    for _ in range(3):
+        assert frozen(Looks(), "a") == "a"
+    assert len(seen) == 3
+    assert {name.partition(".")[0] for names in seen for name in names} <= {
+        "plum",
+        "plum_freeze",
+        __name__.partition(".")[0],
+    }
+
+
+def test_a_method_that_reads_a_global_which_no_source_can_name():
+    # pytest's rewritten `assert` in a test's own method reads `@pytest_ar`: a SyntaxError of ours.
+    scope = {"__name__": "names", "@limit": 3, "class": str}
+    tree = ast.parse("def f(x: int):\n    return x + limit, kind(x)")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id in ("limit", "kind"):
+            node.id = {"limit": "@limit", "kind": "class"}[node.id]
+    exec(compile(tree, "names.py", "exec"), scope)
+    frozen = plum.Dispatcher()(scope["f"])
+    plum_freeze.freeze(frozen)
+    assert frozen(1) == (4, "1")
+    scope["@limit"] = 5
+    assert frozen(1) == (6, "1")
+
+
+def test_a_method_with_an_assert_that_pytest_rewrites():
+    @plum.Dispatcher()
+    def f(x: int):
+        assert x != 7, "seven"
+        return x + 1
+
+    plum_freeze.freeze(f)
+    assert [f(1), f(2)] == [2, 3]
+    with pytest.raises(AssertionError, match="seven"):
+        f(7)

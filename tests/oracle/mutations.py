@@ -16,6 +16,7 @@ from plum_freeze import (
     _apart,
     _convert,
     _decisions,
+    _entries,
     _guard,
     _jax,
     _key_function,
@@ -80,11 +81,11 @@ def conversions_are_never_forgotten(patch):
 
 
 def failed_lookups_are_remembered(patch):
-    real = _table.Table.resolve
+    real = _entries.resolve
 
-    def resolve(self, types, parts, args, where, key):
+    def resolve(plan, args, where, key):
         try:
-            return real(self, types, parts, args, where, key)
+            return real(plan, args, where, key)
         except LookupError as error:
             remembered = error
 
@@ -92,10 +93,10 @@ def failed_lookups_are_remembered(patch):
                 raise remembered
 
             if where is not None:
-                dict.__setitem__(where, key, (fail, object) if where is self else fail)
+                dict.__setitem__(where, key, (fail, object) if where is plan.table else fail)
             raise
 
-    patch.setattr(_table.Table, "resolve", resolve)
+    patch.setattr(_entries, "resolve", resolve)
 
 
 def globals_are_read_once(patch):

@@ -20,18 +20,19 @@ _WESSELS = (
     "backends==1.9.0",
     "autograd",
     "algebra==1.2.1",
-    "backends-matrix",
-    "mlkernels",
-    "stheno",
+    "backends-matrix==1.3.0",
+    "mlkernels==0.4.0",
+    "stheno==1.4.2",
 )
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
     "plum": _PLUMS,
     "plum-py": (*_PLUMS, "--no-binary", "plum-dispatch"),
     "algebra": (*_PLUMS, "algebra==1.2.1"),
     "dataclassish": (*_PLUMS, "dataclassish==0.9.2", "pytest-env", "attrs"),
+    "quax-blocks": (f"jax=={JAX}", *_PLUMS, "quax==0.4.6", "quaxed==0.10.7", "quax-blocks==0.5.1"),
     "all": (
         f"jax=={JAX}", *_PLUMS, *_WESSELS, "quax==0.4.6", "quaxed==0.10.7", "quax-blocks==0.5.1",
-        "dataclassish==0.9.2", "unxt", "coordinax", "unxts.hypothesis", "pytest-env", "attrs",
+        "dataclassish==0.9.2", "unxt==2.0.6", "coordinax==0.24.3", "unxts.hypothesis==2.0.2", "pytest-env", "attrs",
         "pytest-arraydiff", "hypothesis",
     ),
 }  # fmt: skip
@@ -116,6 +117,7 @@ SUITES: dict[str, Suite] = {
     "dataclassish": Suite("dataclassish", "dataclassish"),
     # these three files read the checkout (skills/, AGENTS.md, src/)
     "quax-blocks": Suite(
+        "quax-blocks",
         "quax-blocks",
         arguments=(
             "tests",
