@@ -671,7 +671,8 @@ def test_there_are_no_more_compilations_than_calls_that_differ(monkeypatch):
                     for axis in (0, 1):
                         pair.frozen(x, n, axis=axis)
     finally:
-        jax.monitoring.unregister_event_duration_listener(count)
+        # A listener cannot be taken away before JAX 0.8; then it goes on counting, for nobody.
+        getattr(jax.monitoring, "unregister_event_duration_listener", id)(count)
     assert 0 < len(compilations) <= 3 * 2 * 2
     assert pair.compiled() == 4
 
