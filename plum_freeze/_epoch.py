@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 from typing import Any
@@ -9,6 +10,8 @@ from typing import Any
 import wrapt
 
 from plum_freeze._errors import FreezeError
+
+log = logging.getLogger("plum_freeze")
 
 # JAX keeps the entries of superseded epochs and scans them: after 500 moves a hot call takes 170 us
 # in place of 9, a third of a microsecond for each. So there are never more than three. Clearing
@@ -57,6 +60,7 @@ class Epoch:
             # JAX 0.7.2 has no public name for it yet.
             context = self._context
             (context if hasattr(context, "set_global") else context._obj).set_global(moves)
+        log.info("what JAX has compiled is compiled again at its next call (move %d)", moves)
         if moves % MOVES_BETWEEN_CLEARING == 0:
             sys.modules["jax"].clear_caches()
 

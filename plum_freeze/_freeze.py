@@ -199,6 +199,7 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
             seal = Seal(on_late, jits_here, verify, where, next(_order))
             try:
                 table.change_seal(seal)
+                log.debug("sealed %s", _plum.name_of(function))
             except Exception as error:  # noqa: BLE001  the others are sealed, this one stays plain
                 table.seal = None
                 _report.failed[table] = f"{type(error).__name__}: {error}"

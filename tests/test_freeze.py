@@ -475,3 +475,17 @@ def test_late_warnings_can_be_filtered_by_module():
             return x
 
     assert f("s") == "s"
+
+
+def test_the_log_tells_of_seals_and_invalidations(caplog):
+    dispatch, f, _ = program()
+    with caplog.at_level("DEBUG", logger="plum_freeze"):
+        plum_freeze.freeze(f, on_late="accept")
+        assert float(jax.jit(lambda x: f(x))(X)) == 6.0
+
+        @dispatch
+        def f(x: jax.Array):
+            return x * 4
+
+    for fact in ("sealed tests.test_freeze", "froze 1 functions at", "decisions change", "compiled again"):
+        assert fact in caplog.text
