@@ -8,10 +8,8 @@ raises `Plain`, and the call runs as its author wrote it.
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
-from types import MethodType
 from typing import Any
 
 from plum_freeze import _jax
@@ -59,7 +57,7 @@ def take_apart(value: Any, arrays: list[Any], *, traced: bool = False) -> Hashab
         if not explains(value, children, auxiliary):
             raise Plain(f"{type_name(value)} that keeps more than its pytree shows")
         parts = tuple([take_apart(child, arrays, traced=traced) for child in children])
-        return cls, _auxiliary_key(value, auxiliary), parts
+        return cls, auxiliary_key(value, auxiliary), parts
     if is_array_class(cls) or _jax.is_tracer_class(cls):
         if not _jax.is_array(value):
             raise Traced
@@ -97,7 +95,12 @@ def is_array_class(cls: type) -> bool:
     return found
 
 
-def _auxiliary_key(value: Any, auxiliary: Any) -> Hashable:
+def auxiliary_key(value: Any, auxiliary: Any) -> Hashable:
+    """The key of a pytree node's static fields.
+
+    Raises:
+        Plain: They are no static values.
+    """
     if auxiliary is type(value):
         return None  # a namedtuple
     try:
@@ -160,23 +163,6 @@ def functions_in(value: Any) -> Iterator[Any]:
     for part in parts:
         if part is not value:
             yield from functions_in(part)
-
-
-def is_opaque(value: Any) -> bool:
-    """Whether any value of this type makes a call run plainly, as far as can be told."""
-    try:
-        return _is_opaque(value)
-    except Plain:
-        return False
-
-
-def _is_opaque(value: Any) -> bool:
-    cls = type(value)
-    if cls in HANDLERS or cls in (list, dict) or callable(value) or dataclasses.is_dataclass(value):
-        return False
-    if isinstance(value, (enum.Enum, MethodType)) or node_of(value) is not None:
-        return False
-    return not (is_array_class(cls) or _jax.is_tracer_class(cls))
 
 
 SCALARS = frozenset({int, float, complex, bool})

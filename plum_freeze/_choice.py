@@ -6,7 +6,7 @@ import abc
 import re
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _decisions, _observe, _plum
+from plum_freeze import _decisions, _dependencies, _observe, _plum
 from plum_freeze._decisions import Decision
 from plum_freeze._jit import Compiled
 
@@ -171,7 +171,7 @@ def _runner(compiled: Compiled) -> Callable[..., Any]:
     def converted(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         result = implementation(*args, **kwargs)
-        if id(type(result)) in unchanged:
+        if id(type(result)) in unchanged and not _dependencies.anywhere:
             return result
         # What a conversion rule calls is no step: our shortcut above leaves the rule out.
         return _observe.apart(convert, result)

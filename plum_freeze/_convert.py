@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from typing import Any
 
-from plum_freeze import _keys, _plum
+from plum_freeze import _dependencies, _keys, _plum
 
 # A result type is remembered by its id, so that no class is kept alive; this many at the most.
 MOST_TYPES = 64
@@ -32,7 +32,7 @@ class Conversion:
 
     def __call__(self, result: Any) -> Any:
         """The result as plum would return it."""
-        if id(type(result)) in self.unchanged:
+        if id(type(result)) in self.unchanged and not _dependencies.anywhere:
             return result
         generation = self.generation
         converted = _plum.convert(result, self.hint)

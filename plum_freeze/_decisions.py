@@ -7,6 +7,7 @@ domain and Julia's method invalidation.
 
 from __future__ import annotations
 
+import abc
 import weakref
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import _jax, _keys, _origin, _plum
+from plum_freeze._dependencies import Baked
 from plum_freeze._keys import KeyPart
 
 if TYPE_CHECKING:
@@ -39,8 +41,8 @@ class Value:
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+@dataclass(eq=False, slots=True)
+class Decision(Baked):
     """One decision that a function took.
 
     Attributes:
@@ -56,40 +58,46 @@ class Decision:
     implementation: Any
     invoked: bool = False
 
+    def __post_init__(self) -> None:
+        Baked.__init__(self)
+
     def applies(self, method: Method) -> bool | None:
         """Whether a method applies to what this decision was about; None if unsure."""
         signature = method.signature
-        if self.invoked:
-            return bool(_plum.signature(self.types) <= signature)
         missing = len(self.types) - len(signature.types)
         if missing < 0 or (missing and not signature.has_varargs):
             return False
         hints = signature.expand_varargs(len(self.types))
-        answers = [
-            _matches(cls, witness, hint)
-            for cls, witness, hint in zip(self.types, self.witnesses, hints, strict=True)
-        ]
+        if self.invoked:
+            answers = list(map(_is_within, self.types, hints))
+        else:
+            answers = list(map(_matches, self.types, self.witnesses, hints))
         return False if False in answers else None if None in answers else True
 
     def changes(self, methods: Sequence[Method], new: Sequence[Method]) -> bool:
-        """Whether it may be taken differently once the function has `methods`.
+        """Whether it may be taken differently once the function has the methods `new` as well.
+
+        Beartype keeps for good what comes out when two hints are compared, an error too; and a
+        class can be registered with an ABC, and a name defined, before plum compares them. So only
+        those methods are compared that plum would compare for these arguments.
 
         Args:
-            methods: All methods of the function, `new` among them.
+            methods: The methods of the function.
             new: Those that are new since the decision was taken.
         """
-        if all(self.applies(method) is False for method in new):
+        coming = {id(method): self.applies(method) for method in new}
+        if all(applies is False for applies in coming.values()):
             return False
         if self.implementation is UNKNOWN or self.implementation is None:
             return True
-        applicable = []
-        for method in methods:
-            applies = self.applies(method)
-            if applies is None:
-                return True
-            if applies:
-                applicable.append(method)
+        present = {id(m): self.applies(m) for m in methods if id(m) not in coming}
+        if None in coming.values() or None in present.values():
+            return True
         try:
+            applicable = _plum.methods_after(
+                [method for method in methods if present.get(id(method))],
+                [method for method in new if coming[id(method)]],
+            )
             chosen = _plum.choose_among(applicable, self.types)
         except Exception:  # noqa: BLE001  whatever a hint does when it is compared: we are unsure
             return True
@@ -122,6 +130,20 @@ def _kind(cls: type, witness: Any) -> str:
     if traced or _jax.is_array_class(cls):
         return f"{traced}array"
     return _plum.hint_text(cls)
+
+
+def _is_within(asked: Any, hint: Any) -> bool | None:
+    """Whether `Function.invoke` for the hint `asked` finds a method for `hint`; None if unsure."""
+    if type(asked) in (type, abc.ABCMeta):
+        found = _keys.certain(hint, asked)
+        if found is not None:
+            return found
+    if _plum.waits_for_a_name(hint):
+        return None
+    try:
+        return bool(_plum.signature((asked,)) <= _plum.signature((hint,)))
+    except Exception:  # noqa: BLE001  whatever a hint does when it is compared: unsure
+        return None
 
 
 def _matches(cls: Any, witness: Any, hint: Any) -> bool | None:

@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _decisions, _jax, _keys, _plum
+from plum_freeze import _decisions, _dependencies, _invalidation, _keys, _plum, _tracing
 from plum_freeze._decisions import Decision
 from plum_freeze._jit import Compiled
 
@@ -47,10 +47,9 @@ def make(table: Table, types: Types) -> Callable[..., Any]:
     """What plum calls for arguments of these types, from now on."""
     generation = table.generation
     plan = Plan(table, types, table.parts_of(types), generation)
-    key_of = _keys.key_function(plan.parts)
-    if key_of is not None and not any(plan.parts):
+    if not any(plan.parts):
         return _first(plan)
-    entry = _uncached(plan) if key_of is None else _keyed(plan, key_of)
+    entry = _keyed(plan) or _uncached(plan)
     dict.__setitem__(table, types, (entry, Any))
     if generation is not table.generation:
         table.pop(types, None)
@@ -67,20 +66,19 @@ def _first(plan: Plan) -> Callable[..., Any]:
     return first
 
 
-def _keyed(plan: Plan, key_of: Callable[..., Any]) -> Callable[..., Any]:
-    """More than the types decides: dtypes, shapes, values, classes."""
+def _keyed(plan: Plan) -> Callable[..., Any] | None:
+    """More than the types decides: dtypes, shapes, values, classes. None if nothing can be kept."""
     runners: dict[Any, Callable[..., Any]] = {}
-    get = runners.get
+    types, table = plan.types, plan.table
 
-    def keyed(*args: Any, **kwargs: Any) -> Any:
+    def look_up(args: tuple[Any, ...], key: Any) -> Callable[..., Any]:
         __tracebackhide__ = True
-        key = key_of(args)
-        runner = get(key)
-        if runner is None:
-            runner = resolve(plan, args, None if key is _keys.UNCACHED else runners, key)
-        return runner(*args, **kwargs)
+        return resolve(plan, args, None if key is _keys.UNCACHED else runners, key)
 
-    return keyed
+    def note(key: Any) -> None:
+        table.note(plan.generation, (types, key))
+
+    return _keys.keyed_entry(plan.parts, runners, look_up, _dependencies.anywhere, note)
 
 
 def _uncached(plan: Plan) -> Callable[..., Any]:
@@ -95,6 +93,8 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
         # The record has these types since the first call, without a witness: each new method that
         # may apply to them counts as a change.
         method = choose(args) if types in table.decisions else None
+        if _dependencies.anywhere:
+            table.note(plan.generation, types)
         if methods.get(id(method)) is method is not None:
             return runners[id(method)](*args, **kwargs)
         runner = resolve(plan, args, None, None)
@@ -127,7 +127,7 @@ def resolve(
     if method is None:
         return _inherited(plan, args, where, key)
     compiled = table.compiled(method)
-    runner = compiled.runner(types)
+    runner = compiled.runner(types, is_watched=where is table)
     if where is not None and plan.generation is generation is table.generation:
         table.place(compiled, runner, where, key, types)
         if generation is not table.generation:
@@ -136,7 +136,8 @@ def resolve(
             # An entry whose key holds the identity of a class goes when the class goes.
             anchor = (id(where), key, id(cls))
             table.anchors[anchor] = weakref.ref(cls, lambda _: where.pop(key, None))
-    return runner
+    # The look-up for this very call was a miss, and nobody has told a trace around it.
+    return compiled.plain if _tracing.anywhere and runner is compiled.implementation else runner
 
 
 def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
@@ -160,9 +161,11 @@ def _inherited(
 
     def inherited(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        if _dependencies.anywhere:
+            _plum.choose_any(function, args)  # what the parents decide is noted
         for parent, value in holding:
             if parent.__dict__.get(name) is not value:
-                _jax.epoch.move()
+                _invalidation.everything()
                 table.clear()
                 return function(*args, **kwargs)
         return run(*args, **kwargs)

@@ -113,7 +113,12 @@ def methods_of(function: Function) -> Methods:
             found.unresolved.append(_unresolved(_plum.signature_text(entry), problem, entry))
             continue
         good = _sorted_out(new, found, known)
-        found.comparable[:] = _plum.methods_after(found.comparable, good)
+        try:
+            found.comparable[:] = _plum.methods_after(found.comparable, good)
+        except Exception as error:  # noqa: BLE001  what beartype once raised for two hints, it keeps
+            found.others.extend(good)
+            problem = _in_one_line(error)
+            found.unresolved.append(_unresolved(_plum.signature_text(entry), problem, entry))
     return found
 
 
@@ -143,6 +148,8 @@ def _sorted_out(methods: list[Method], found: Methods, known: dict[int, str]) ->
 
 def _problem(hint: Any) -> str:
     """What plum would raise for this hint, whatever the value; "" if it can be checked."""
+    if _plum.waits_for_a_name(hint):
+        return "NameError: a class that it refers to is not defined yet"
     try:
         _plum.matches(object(), hint)
     except Exception as error:  # noqa: BLE001  the error is what is asked for

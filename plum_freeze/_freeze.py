@@ -12,7 +12,7 @@ from typing import Any
 
 from plum_freeze import (
     _hook,
-    _jax,
+    _invalidation,
     _late,
     _plum,
     _questions,
@@ -81,14 +81,14 @@ def watch_everything() -> bool:
     if not _late.watching.is_set():
         patch()
         _world.watch()
-        _table.on_miss(_before_miss)
+        _table.listen(_before_miss, _world.settle_promises)
         _late.latest_seal = latest
         _late.watching.set()
     for function in _plum.functions():
         _table.watch(function)
         _record.adopt(function)
     # Last: what is compiled before this moment is compiled again, and from then on all is recorded.
-    if _jax.epoch.start():
+    if _invalidation.start():
         for table in _tables():
             table.blind = False
     return True
@@ -120,8 +120,6 @@ def patch() -> None:
 def _before_miss(table: Table) -> None:
     _late.find_unseen(table)
     _world.check_token()
-    if table.seal is not None and not table.parts:  # the first miss since methods were resolved
-        _world.await_promises(table)
 
 
 def _tables() -> list[Table]:
@@ -176,6 +174,7 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
     where = _targets.caller()[1]
     on_late = _policy(on_late)
     jits = _predicate(jit)
+    _invalidation.check_switch()
     if is_off():
         return Report([])
     functions = _targets.find(targets, "freeze")

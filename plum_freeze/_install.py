@@ -7,7 +7,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
-from plum_freeze import _freeze, _hook, _late, _record, _targets, _waiting
+from plum_freeze import _freeze, _hook, _invalidation, _late, _record, _targets, _waiting
 from plum_freeze._errors import FreezeError
 
 if TYPE_CHECKING:
@@ -86,11 +86,12 @@ def install(*packages: str) -> Installation:
         A context manager with an idempotent `uninstall()`.
 
     Raises:
-        FreezeError: A name is empty or relative.
+        FreezeError: A name is empty or relative, or PLUM_FREEZE_INVALIDATION is no way of it.
 
     Warns:
         UserWarning: Modules of the packages registered methods before. It names each once.
     """
+    _invalidation.check_switch()
     if _freeze.is_off():
         return Installation(())
     caller = _targets.caller()[0]

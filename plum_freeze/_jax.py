@@ -105,11 +105,7 @@ def is_array(value: Any) -> bool:
 
 def tracing() -> bool:
     """Whether this thread is inside a trace, also where no argument is a tracer."""
-    if not loaded():
-        return False
-    from jax._src import core
-
-    return not core.trace_ctx.is_top_level()
+    return loaded() and not _trace_context().is_top_level()
 
 
 # -- jit -----------------------------------------------------------------------------------------
@@ -176,17 +172,25 @@ def transforms_eagerly(tracers: Iterable[Any]) -> bool:
 
     Each operation is then run and differentiated one by one, and a jitted function as one.
     """
+    for tracer in tracers:
+        if not _is_eager(tracer._trace):
+            return False
+    return _is_eager(getattr(_trace_context(), "trace", None))
+
+
+def _is_eager(trace: Any) -> bool:
+    while trace is not None:
+        if type(trace).__name__ not in _EAGER:
+            return False
+        trace = getattr(trace, "parent_trace", None)
+    return True
+
+
+@functools.cache  # an import inside of a function takes 0.3 us each time
+def _trace_context() -> Any:
     from jax._src import core
 
-    traces = [tracer._trace for tracer in tracers]
-    traces.append(getattr(core.trace_ctx, "trace", None))
-    for innermost in traces:
-        trace = innermost
-        while trace is not None:
-            if type(trace).__name__ not in _EAGER:
-                return False
-            trace = getattr(trace, "parent_trace", None)
-    return True
+    return core.trace_ctx
 
 
 # -- traces -------------------------------------------------------------------------------------

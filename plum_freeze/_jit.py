@@ -8,7 +8,6 @@ else. DESIGN, section 6, has the rules; the numbers in the comments are theirs.
 from __future__ import annotations
 
 import logging
-import weakref
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from plum_freeze import (
 )
 from plum_freeze._apart import Traced
 from plum_freeze._convert import conversion
+from plum_freeze._opaque import Opaque
 from plum_freeze._static import Plain
 from plum_freeze._variant import Attempt, Variant, jitted, last, looked_into
 
@@ -80,7 +80,7 @@ class Compiled:
         self.variants: dict[Hashable, Variant] = {}
         self.fast: dict[tuple[type, ...], dict[Hashable, Variant]] = {}
         self.static_keys: list[Any] = []
-        self.opaque: weakref.WeakSet[type] = weakref.WeakSet()
+        self.opaque = Opaque()
         self.marks = _marks.marks_of(implementation)
         self.effect, self.guard = _screen.examine(implementation)
         self.changed = self.guard.changed
@@ -156,9 +156,8 @@ class Compiled:
             return None
         except Plain as plain:
             self.reasons[str(plain)] += 1
-            new = [type(v) for v in args if type(v) not in self.opaque and _apart.is_opaque(v)]
+            new = self.opaque.learn(args, self.variants)
             if new:
-                self.opaque.update(new)
                 self.refresh(new)
             return None
         if not _apart.array_classes.issuperset(map(type, arrays)):
@@ -349,9 +348,9 @@ class Compiled:
         self.jits = self.jits and self.why_never() is None
         self.refresh()
 
-    def runner(self, types: tuple[type, ...]) -> Callable[..., Any]:
+    def runner(self, types: tuple[type, ...], *, is_watched: bool = False) -> Callable[..., Any]:
         """The fastest way to run calls with positional arguments of exactly these types."""
-        return _runners.best(self, types)
+        return _runners.best(self, types, is_watched=is_watched)
 
 
 def _wait(result: Any) -> Any:

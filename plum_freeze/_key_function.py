@@ -11,6 +11,7 @@ import functools
 import struct
 import sys
 import weakref
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from plum_freeze import _jax
@@ -25,25 +26,45 @@ class _Uncached:
         return "UNCACHED"
 
 
+SOURCE_NAME: Final = str(Path(__file__).with_name("<entry>"))
+"""Where code that is written here says it is from. Tracebacks leave our folder out."""
+
 UNCACHED: Final = _Uncached()
 """Returned by a key function in place of a key: this one call must not be cached."""
 
-_WHOLE = """\
+_KEY = """\
 def key(args):
     try:
-        {guard}return {parts}
+        {busy}
+        return UNCACHED if {is_busy} else {key}
     except Uncacheable:
         return UNCACHED
 """
+# Where a key is looked up it is made in place, and each argument has a name: with a function for
+# the key, and `*args`, a call with one array takes a quarter of a microsecond more [measured].
+_ENTRY = """\
+def make(runners, resolve, traces, note):
+    def keyed({parameters}, /, **kwargs):
+        __tracebackhide__ = True
+        try:
+            {busy}
+            key = UNCACHED if {is_busy} else {key}
+        except Uncacheable:
+            key = UNCACHED
+        runner = runners.get(key)
+        if runner is None:
+            runner = resolve(({parameters},), key)
+        elif traces:
+            note(key)
+        return runner({parameters}, **kwargs) if kwargs else runner({parameters})
+    return keyed
+"""
 # The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they are unset.
-_GUARD = """\
+_BUSY = """\
 try:
-            if {state}:
-                return UNCACHED
-        except AttributeError:
-            if first_on_thread():
-                return UNCACHED
-        """
+    busy = {state}
+except AttributeError:
+    busy = first_on_thread()"""
 _EXPRESSIONS = {
     # An interned aval is compared by identity, and holds no array: key and look-up take 140 ns, and
     # 210 to 230 with `(dtype.type, shape)` in its place. A weak type costs a second entry.
@@ -68,12 +89,53 @@ def key_function(parts: tuple[KeyPart, ...]) -> Callable[[tuple[Any, ...]], Hash
     return None if KeyPart.NEVER in whole else _compiled(parts, whole, _jax.jaxtyping_state())
 
 
+def keyed_entry(
+    parts: tuple[KeyPart, ...],
+    runners: dict[Any, Callable[..., Any]],
+    resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
+    traces: list[None],
+    note: Callable[[Hashable], None],
+) -> Callable[..., Any] | None:
+    """A function that looks the key of a call up in `runners`; None if there can be no key.
+
+    Args:
+        parts: What the key consists of: one for each positional argument.
+        runners: What runs calls, by key.
+        resolve: Finds what runs a call that has no runner yet.
+        traces: True while something is being traced.
+        note: Then told of each key that had a runner.
+    """
+    whole = joined(parts)
+    if KeyPart.NEVER in whole:
+        return None
+    make = _compiled_entry(parts, whole, _jax.jaxtyping_state())
+    return make(runners, resolve, traces, note)  # type: ignore[no-any-return]
+
+
 @functools.lru_cache(maxsize=1024)  # to compile takes 200 µs, and few functions differ in `parts`
 def _compiled(
     parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
 ) -> Callable[[tuple[Any, ...]], Hashable]:
+    return _names_in(_KEY, "args[{i}]", parts, whole, jaxtyping)["key"]  # type: ignore[no-any-return]
+
+
+@functools.lru_cache(maxsize=1024)
+def _compiled_entry(
+    parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
+) -> Callable[..., Any]:
+    return _names_in(_ENTRY, "argument_{i}", parts, whole, jaxtyping)["make"]  # type: ignore[no-any-return]
+
+
+def _names_in(
+    template: str,
+    argument: str,
+    parts: tuple[KeyPart, ...],
+    whole: KeyPart,
+    jaxtyping: tuple[Any, Any] | None,
+) -> dict[str, Any]:
+    """What one of the templates defines, for these parts."""
     expressions = [
-        f"({expression.format(i=i)})"
+        f"({expression.replace('args[{i}]', argument).format(i=i)})"
         for i, part in enumerate(parts)
         for flag, expression in _EXPRESSIONS.items()
         if flag in part
@@ -87,12 +149,17 @@ def _compiled(
     if KeyPart.ARRAY in whole:
         names["ndarray"] = getattr(sys.modules.get("numpy"), "ndarray", _Uncached)
     state = _state_of_jaxtyping(whole, jaxtyping, names)
-    source = _WHOLE.format(
-        guard=_GUARD.format(state=state) if state else "",
-        parts=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",
+    depth = " " * (
+        template.index("{busy}") - template.rindex("\n", 0, template.index("{busy}")) - 1
     )
-    exec(source, names)  # noqa: S102  all of it is in this file
-    return names["key"]  # type: ignore[no-any-return]
+    source = template.format(
+        parameters=", ".join(f"argument_{i}" for i in range(len(parts))),
+        busy=_BUSY.format(state=state).replace("\n", f"\n{depth}") if state else "pass",
+        is_busy="busy" if state else "False",
+        key=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",
+    )
+    exec(compile(source, SOURCE_NAME, "exec"), names)  # noqa: S102  all of it is in this file
+    return names
 
 
 def _state_of_jaxtyping(

@@ -12,12 +12,23 @@ import threading
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _convert, _decisions, _messages, _origin, _plum, _record, _table, _waiting
+from plum_freeze import (
+    _convert,
+    _decisions,
+    _invalidation,
+    _messages,
+    _origin,
+    _plum,
+    _record,
+    _table,
+    _waiting,
+)
 from plum_freeze._errors import LateRegistrationError, LateRegistrationWarning
+from plum_freeze._invalidation import Forecast
 from plum_freeze._waiting import Body
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType
 
     from plum_freeze._decisions import Decision
@@ -37,6 +48,7 @@ class Late:
     origin: Origin
     seal: Seal
     changes: tuple[str, ...]
+    forecast: Forecast
 
 
 # Set by the first `install` or `freeze`. Before, registrations pass by and leave nothing.
@@ -126,16 +138,26 @@ def _is_known(function: Function, entries: list[Entry]) -> bool:
     pending = _methods_of(function, _plum.pending_entries(function))
     if new is None or pending is None:
         return False
-    methods = _plum.methods_after(_plum.resolved_methods(function), pending)
-    return all(
-        any(
-            _decisions.is_same_code(old.implementation, each.implementation)
-            and old.signature == each.signature
-            and old.return_type == each.return_type
-            for old in methods
-        )
-        for each in new
-    )
+    methods = [*_plum.resolved_methods(function), *pending]
+    return all(_is_in_force(each, methods) for each in new)
+
+
+def _is_in_force(new: Method, methods: list[Method]) -> bool:
+    """Whether the last of the methods with this signature has the code of `new`."""
+    same = [_decisions.is_same_code(old.implementation, new.implementation) for old in methods]
+    if True not in same or any(map(_plum.waits_for_a_name, _hints(new, *methods))):
+        return False  # without any comparison of hints, see `Decision.changes`
+    try:
+        last = max(i for i, old in enumerate(methods) if old.signature == new.signature)
+        return same[last] and bool(methods[last].return_type == new.return_type)
+    except Exception:  # noqa: BLE001  whatever a hint does when it is compared
+        return False
+
+
+def _hints(*methods: Method) -> Iterator[Any]:
+    for method in methods:
+        yield from method.signature.types
+        yield method.signature.varargs
 
 
 def changed_decisions(function: Function, table: Table, entries: list[Entry]) -> list[Decision]:
@@ -146,7 +168,7 @@ def changed_decisions(function: Function, table: Table, entries: list[Entry]) ->
     new = _methods_of(function, [*_plum.pending_entries(function), *entries])
     if new is None:
         return decisions
-    methods = _plum.methods_after(_plum.resolved_methods(function), new)
+    methods = _plum.resolved_methods(function)
     return [decision for decision in decisions if decision.changes(methods, new)]
 
 
@@ -163,7 +185,7 @@ def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -
     changed = changed_decisions(function, table, entries)
     if changed or table.blind:
         log.info("%s: %d decisions change", _plum.name_of(function), len(changed))
-        table.invalidate()
+        table.invalidate(changed)
     if function is _plum.rules_of_conversion():
         _convert.forget_all()
     return changed
@@ -175,15 +197,16 @@ def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -
 def _late(function: Function, table: Table, entries: list[Entry], origin: Origin) -> Late | None:
     """What is late about a registration; None if the function is free."""
     seal = table.seal
-    changed: tuple[str, ...] = ()
+    changed: list[Decision] = []
     if seal is not None or _plum.is_plums_own(function):
-        changed = tuple(
-            f"{function.__name__}{decision} (was {decision.chosen})"
-            for decision in changed_decisions(function, table, entries)
-        )
+        changed = changed_decisions(function, table, entries)
     if seal is None and _plum.is_plums_own(function) and changed:
         seal = latest_seal()  # conversions and promotions belong to every frozen function
-    return None if seal is None else Late(function, tuple(entries), origin, seal, changed)
+    if seal is None:
+        return None
+    texts = tuple(f"{function.__name__}{each} (was {each.chosen})" for each in changed)
+    forecast = _invalidation.forecast(changed, blind=table.blind)
+    return Late(function, tuple(entries), origin, seal, texts, forecast)
 
 
 def _no_seal() -> Seal | None:
@@ -298,7 +321,8 @@ def find_unseen(table: Table) -> None:
         return
     origin = _origin.written(unseen[0].implementation)
     changes = ("any: the registration was not seen when it was made",)
-    late = Late(function, tuple(unseen), origin, table.seal, changes)
+    forecast = Forecast((), changes[0])
+    late = Late(function, tuple(unseen), origin, table.seal, changes, forecast)
     try:
         _apply_policy(late)
     except (LateRegistrationError, LateRegistrationWarning):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from plum_freeze import _plum
 from plum_freeze._errors import LateRegistrationError
+from plum_freeze._invalidation import Forecast
 
 if TYPE_CHECKING:
     from plum_freeze._late import Late
@@ -35,8 +36,8 @@ Decisions already taken that change:
 {decisions}
 {consequence}"""
 
-AGAIN = "What was compiled with them is traced again at its next call."
-WOULD = "What was compiled with them would have to be traced again."
+AGAIN = "retraces: {what}"
+WOULD = "would retrace: {what}"
 
 
 def refusal(late: Late) -> LateRegistrationError:
@@ -51,7 +52,7 @@ def refusal(late: Late) -> LateRegistrationError:
         origin=f"{late.origin.module} ({where})",
         first=_before(late),
         signature=f"{late.function.__name__}{signature}",
-        changes=_changes(late.changes, WOULD),
+        changes=_changes([late], WOULD),
     )
     return LateRegistrationError(
         text,
@@ -79,7 +80,7 @@ def warning(found: list[Late]) -> str:
         count=count,
         functions=_some(list(functions), ", "),
         methods=_some(methods, "\n"),
-        changes=_changes(tuple(change for late in found for change in late.changes), AGAIN),
+        changes=_changes(found, AGAIN),
         first=_before(found[0]),
     )
 
@@ -99,11 +100,17 @@ def first_line(late: Late) -> str:
     )
 
 
-def _changes(changes: tuple[str, ...], consequence: str) -> str:
-    if not changes:
+def _changes(found: list[Late], consequence: str) -> str:
+    changing = [late for late in found if late.changes]
+    if not changing:
         return "\nNo decision taken so far changes: nothing is traced again."
-    lines = [f"    {change}" for change in dict.fromkeys(changes)]
-    return CHANGED.format(decisions=_some(lines, "\n"), consequence=consequence)
+    lines = dict.fromkeys(f"    {change}" for late in changing for change in late.changes)
+    why = next((each.forecast.everything for each in changing if each.forecast.everything), "")
+    sites = dict.fromkeys(site for late in changing for site in late.forecast.sites)
+    what = str(Forecast(tuple(sites), why))
+    return CHANGED.format(
+        decisions=_some(list(lines), "\n"), consequence=consequence.format(what=what)
+    )
 
 
 def _some(parts: list[str], separator: str) -> str:

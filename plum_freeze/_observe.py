@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from plum_freeze import _plum, _table
+from plum_freeze import _dependencies, _plum, _seam, _table, _tracing
 from plum_freeze._table import Table
 
 if TYPE_CHECKING:
@@ -90,9 +90,22 @@ class Observed(Table):
 
     def __getitem__(self, types: tuple[type, ...]) -> tuple[Any, Any]:
         session = current.get()
-        if session is None or not session.is_here():
-            return super().__getitem__(types)  # type: ignore[no-any-return]
-        return session.decide(self, types)
+        if session is not None and session.is_here():
+            if _dependencies.anywhere:
+                self.blind = True  # what a cache decides may end in a trace, and nobody notes it
+            return session.decide(self, types)
+        generation = self.generation
+        found: tuple[Any, Any] = super().__getitem__(types)
+        if _dependencies.anywhere:
+            # Decisions that the types take: of this table, or of plum where it is only watched.
+            # Where more decides, the entry that was found notes it.
+            self.note(generation, (types, types), types)
+        if _tracing.anywhere:
+            # A method itself is found, and a trace of ours may have to know that it is inlined.
+            method = self.methods.get(id(found[0]))
+            if method is not None and method.implementation is found[0]:
+                return method.plain, found[1]
+        return found
 
 
 _lock = threading.Lock()
@@ -125,6 +138,10 @@ def stop() -> None:
             table = _plum.cache_of(function)
             if isinstance(table, Observed):
                 table.__class__ = Table  # type: ignore[assignment]
+
+
+_seam.on_first, _seam.on_last = start, stop
+_tracing.on_first, _tracing.on_last = start, stop
 
 
 def apart(function: Any, *args: Any) -> Any:

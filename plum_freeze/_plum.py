@@ -13,6 +13,7 @@ from plum_freeze._signatures import Entry as Entry
 from plum_freeze._signatures import hint_text as hint_text
 from plum_freeze._signatures import methods_of as methods_of
 from plum_freeze._signatures import signature_text as signature_text
+from plum_freeze._signatures import waits_for_a_name as waits_for_a_name
 from plum_freeze._signatures import with_types_swapped as with_types_swapped
 
 if TYPE_CHECKING:
@@ -299,22 +300,19 @@ def parents_holding(function: Function) -> list[tuple[type, Any]]:
     return found
 
 
-def promised_types(method: Method) -> list[type]:
-    """The promised types in a signature that were not delivered when plum resolved it."""
-    from plum._type import ResolvableType
-
-    found: list[type] = []
+def promised_types(function: Function) -> list[Any]:
+    """The promised types in signatures that were not delivered when plum resolved these."""
+    found: list[Any] = []
 
     def look(hint: Any) -> None:
-        if isinstance(hint, ResolvableType):
+        if is_promise(hint) and hint not in found:
             found.append(hint)
         for argument in getattr(hint, "__args__", ()) or ():
             look(argument)
 
-    for hint in method.signature.types:
-        look(hint)
-    if method.signature.has_varargs:
-        look(method.signature.varargs)
+    for method in resolved_methods(function):
+        for hint in (*method.signature.types, method.signature.varargs):
+            look(hint)
     return found
 
 
@@ -339,6 +337,11 @@ def is_settled(hint: Any) -> bool:
     # `Annotated` is a class on Python 3.11 and 3.12.
     is_known = origin in (Union, UnionType) or isinstance(origin, type)
     return is_known and origin is not Annotated and all(map(is_settled, get_args(hint)))
+
+
+def is_delivered(promise: Any) -> bool:
+    """Whether a promised type has its type by now."""
+    return promise.resolve() is not promise
 
 
 def module_of_promise(promise: Any) -> str | None:

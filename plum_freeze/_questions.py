@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _plum, _table
+from plum_freeze import _dependencies, _plum, _table
 from plum_freeze._decisions import UNKNOWN, Decision
 
 if TYPE_CHECKING:
@@ -28,12 +28,15 @@ def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., An
     if _plum.has_pending(function):
         _plum.resolve_pending(function)
     key = ("invoke", types)
+    generation = table.generation
     try:
         known = table.invoked.get(key)
     except TypeError:  # a hint that cannot be hashed
         table.blind = True
         return _plum.choose_any(function, _plum.signature(types))
     if known is not None:
+        if _dependencies.anywhere:
+            table.note(generation, key)
         return known
     _table.before_miss(table)
     generation = table.generation

@@ -50,6 +50,7 @@ def parts(facts: list[FunctionFacts], footer: dict[str, Any], width: int) -> Ite
         yield from _section(title, list(_finding_rows(facts, kind)))
     yield from _section("Hints that plum has to resolve at each call", list(_slow_rows(facts)))
     yield from _section("Annotations that cannot be resolved yet", list(_unresolved_rows(facts)))
+    yield from _section("Compiled into", list(_compiled_rows(facts)))
     yield from _section("Late registrations", list(_late_rows(facts)))
     unseen = footer["unseen_modules"]
     rows = [(each["module"], "loaded by " + each["loader"], "") for each in unseen]
@@ -90,8 +91,15 @@ def heading(facts: list[FunctionFacts], footer: dict[str, Any]) -> str:
 def _invalidation(facts: dict[str, Any]) -> str:
     if not facts["jax"]:
         return "JAX is not imported: nothing is compiled, and nothing can be stale."
-    moves = _count(facts["moves"], "time")
-    return f"What was compiled is invalidated by moving JAX's epoch: moved {moves} so far."
+    moves, exact = _count(facts["moves"], "time"), _count(facts["exact"], "time")
+    if facts["by"] == "epoch":
+        return (
+            f"What a change outdates is invalidated by JAX's epoch, {moves} so far: everything is"
+            f" compiled again. It cannot be exact here: {facts['why']}."
+        )
+    return (
+        f"What a change outdates is invalidated exactly, {exact} so far; everything was, {moves}."
+    )
 
 
 _QUOTED_OR_DOTTED = re.compile(r"""('[^']*'|"[^"]*")|\b(?:[^\W\d]\w*\.)+(?=[^\W\d])""")
@@ -255,6 +263,14 @@ def _unresolved_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str
         for found in each.unresolved:
             place = _short(f"{found.file}:{found.line}")
             yield _own_name(each) + brief(found.signature), f"{found.error} ({place})", ""
+
+
+def _compiled_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:
+    for each in facts:
+        if each.compiled_in:
+            shown = each.compiled_in[:FEW]
+            more = len(each.compiled_in) - len(shown)
+            yield _own_name(each), ", ".join(shown) + f", and {more} more" * bool(more), ""
 
 
 def _late_rows(facts: list[FunctionFacts]) -> Iterator[tuple[str, str, str]]:

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
+    _dependencies,
     _hook,
-    _jax,
+    _invalidation,
     _plum,
     _record,
     _table,
@@ -63,6 +64,7 @@ class FunctionFacts:
         late: Registrations after the freeze.
         unresolved: Registrations whose annotations cannot be resolved yet.
         findings: Ambiguous pairs, methods that are never chosen, hints that cost speed.
+        compiled_in: The traced functions that have decisions of it baked in, by file and line.
     """
 
     name: str
@@ -76,6 +78,7 @@ class FunctionFacts:
     late: list[LateFacts]
     unresolved: list[UnresolvedFacts]
     findings: list[Finding]
+    compiled_in: list[str]
 
     @property
     def jitted(self) -> int:
@@ -189,10 +192,17 @@ def _facts_of(function: Function) -> FunctionFacts:
         late=_facts.late_facts(function),
         unresolved=methods.unresolved,
         findings=_ambiguity.findings(function, methods.comparable),
+        compiled_in=_compiled_in(table),
     )
 
 
 # -- what belongs to no function -----------------------------------------------------------------
+
+
+def _compiled_in(table: Table | None) -> list[str]:
+    """The traced functions that have decisions of this function baked in."""
+    decisions = [] if table is None else list(table.decisions.values())
+    return list(dict.fromkeys(map(str, _dependencies.dependents(decisions))))
 
 
 def unseen_modules(functions: list[Function]) -> list[tuple[str, str]]:
@@ -232,7 +242,7 @@ def footer(functions: list[Function]) -> dict[str, Any]:
     """The part of the report that is about no single function."""
     unseen = unseen_modules(functions)
     return {
-        "invalidation": {"by": "epoch", "moves": _jax.epoch.moves, "jax": _jax.loaded()},
+        "invalidation": _invalidation.facts(),
         "unseen_modules": [{"module": name, "loader": loader} for name, loader in unseen],
     }
 

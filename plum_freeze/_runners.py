@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import enum
 import inspect
-from operator import itemgetter
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _apart, _jax, _tracing
-from plum_freeze import _plainly as _plain_runners
+from plum_freeze import _apart, _dependencies, _jax, _tracing, _written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -29,10 +27,19 @@ MOST_FAST = 64
 """Sets of simple values that one entry finds with one look-up."""
 
 
-def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
-    """The fastest way to run calls with positional arguments of exactly these types."""
+def best(
+    method: Compiled, types: tuple[type, ...], *, is_watched: bool = False
+) -> Callable[..., Any]:
+    """The fastest way to run calls with positional arguments of exactly these types.
+
+    Args:
+        method: The method.
+        types: The types.
+        is_watched: Whether each look-up of what is returned is watched while a method is traced,
+            as those in plum's own cache are.
+    """
     if not method.jits:
-        return _plainly(method, types)
+        return _plainly(method, types, is_watched=is_watched)
     if any(map(_jax.is_tracer_class, types)):
         return _of_tracers(method, types)
     if method.verify:
@@ -47,7 +54,7 @@ def best(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     if any(arrays) and all(map(bool.__or__, arrays, simple)):
         return _of_simple(method, types)
     if any(cls in method.opaque for cls in types) or all(map(_has_no_arrays, types)):
-        return _plainly(method, types)
+        return _plainly(method, types, is_watched=is_watched)
     return _any(method)
 
 
@@ -71,42 +78,63 @@ def _any(method: Compiled) -> Callable[..., Any]:
     return run
 
 
-def _plainly(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
+def _plainly(
+    method: Compiled, types: tuple[type, ...], *, is_watched: bool = False
+) -> Callable[..., Any]:
     """For a method that is not jitted, or not for arguments of these types.
 
     An array can still come by keyword.
     """
-    if _is_bare(method, types):
+    if _is_bare(method, types, is_watched=is_watched):
         return method.implementation
+    return _inlined(method, types)
+
+
+def _inlined(
+    method: Compiled, types: tuple[type, ...], tracer: int | None = None
+) -> Callable[..., Any]:
+    """The method as its author wrote it, with its result converted."""
     convert = method.convert
-    return _plain_runners.maker(len(types), converts=convert is not None)(
+    return _written.plain(len(types), converts=convert is not None, tracer=tracer)(
         method.implementation,
         _tracing.anywhere,
         method.note,
         _any(method) if method.jits else method.plain,
         convert,
         None if convert is None else convert.unchanged,
+        _dependencies.anywhere,
+        _jax.transforms_eagerly,
     )
 
 
-def _is_bare(method: Compiled, types: tuple[type, ...]) -> bool:
+def _is_bare(method: Compiled, types: tuple[type, ...], *, is_watched: bool) -> bool:
     """Whether plum may call the method itself, with nothing of ours in its way.
 
-    So it is where neither a conversion nor a trace around the call has to know of it: the method
-    has no effect, reads nothing by name, and takes no more than these simple values.
+    So it is where nothing is converted, no array can come by keyword that would be traced, and no
+    trace around the call has to know of it: the look-up says so, or the method has no effect, reads
+    nothing by name, and takes no more than simple values.
     """
     implementation = method.implementation
-    if method.convert is not None or method.why_never() or not SIMPLE.issuperset(types):
+    if method.convert is not None or (method.jits and _takes_more(implementation, len(types))):
         return False
-    if not isinstance(implementation, FunctionType):
-        return False
-    code = implementation.__code__
-    takes_more = code.co_argcount > len(types) or code.co_kwonlyargcount
+    if is_watched:
+        return True
     return (
-        not takes_more
-        and not code.co_flags & inspect.CO_VARKEYWORDS
+        isinstance(implementation, FunctionType)
+        and not method.why_never()
+        and SIMPLE.issuperset(types)
+        and not _takes_more(implementation, len(types))
         and all(read.holder is implementation for read in method.guard.reads)
     )
+
+
+def _takes_more(implementation: Callable[..., Any], count: int) -> bool:
+    """Whether a method can be given something by keyword beside so many positional arguments."""
+    if not isinstance(implementation, FunctionType):
+        return True
+    code = implementation.__code__
+    by_name = code.co_argcount > count or code.co_kwonlyargcount
+    return bool(by_name or code.co_flags & inspect.CO_VARKEYWORDS)
 
 
 def _of_tracers(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
@@ -116,87 +144,58 @@ def _of_tracers(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]
     the call apart only to find that out takes ten times as long.
     """
     at = next(i for i, cls in enumerate(types) if _jax.is_tracer_class(cls))
-    inlined, otherwise = _plainly(method, types), _any(method)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        if kwargs or _jax.transforms_eagerly((args[at],)):
-            return otherwise(*args, **kwargs)
-        return inlined(*args)
-
-    return run
+    return _inlined(method, types, at)
 
 
 def _of_arrays(method: Compiled, types: tuple[type, ...], variant: Variant) -> Callable[..., Any]:
     """For calls with arrays alone: one check of what the method reads, and jit's own C++."""
-    jitted, anywhere, otherwise = variant.jitted, _tracing.anywhere, _of_simple(method, types)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        __tracebackhide__ = True
-        try:
-            # `changed` is looked up at each call: a trace for another shape may add to it
-            if kwargs or anywhere or variant.changed():
-                return otherwise(*args, **kwargs)
-            try:
-                result = jitted(*args)
-                return result if variant.finish is None else variant.finish(result)
-            except (Exception, _tracing.Stop) as error:
-                why, ours = method.why_plain(variant, error, args)
-                if not ours:
-                    raise
-            return method.fall_back(variant, why, args, kwargs)
-        except BaseException as error:
-            shorten(error)
-            raise
-
-    return run
+    make = _written.of_arrays(len(types))
+    otherwise = _of_simple(method, types)
+    return make(method, _tracing.anywhere, shorten, variant, variant.jitted, otherwise)
 
 
 def _of_simple(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
     """For arrays with simple static values between them, or by keyword: one look-up more."""
     traces = method.marks.traces
-    passed = [i for i, cls in enumerate(types) if cls not in SIMPLE or traces(i)]
-    static = [i for i in range(len(types)) if i not in passed]
-    values, arrays = _getter(static), _getter(passed)
+    static = tuple(i for i, cls in enumerate(types) if cls in SIMPLE and not traces(i))
     known = method.fast.setdefault(types, {})
-    get, anywhere, simple = known.get, _tracing.anywhere, SIMPLE.issuperset
-    traces_keywords = bool(method.marks.traced)
 
-    def run(*args: Any, **kwargs: Any) -> Any:
+    def find(key: Hashable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         __tracebackhide__ = True
-        try:
-            key: Hashable
-            if not kwargs:
-                key = values(args)
-            elif traces_keywords or not simple(map(type, kwargs.values())):
-                return method.call(args, kwargs)
-            else:
-                key = (values(args), *kwargs.items(), *map(type, kwargs.values()))
-            variant = get(key)
-            if variant is None or anywhere or variant.changed():
-                return _find(method, known, key, args, kwargs)
-            try:
-                result = variant.jitted(*arrays(args))
-                return result if variant.finish is None else variant.finish(result)
-            except (Exception, _tracing.Stop) as error:
-                why, ours = method.why_plain(variant, error, arrays(args))
-                if not ours:
-                    raise
-            return method.fall_back(variant, why, args, kwargs)
-        except BaseException as error:
-            shorten(error)
-            raise
+        if key is None:
+            return method.call(args, kwargs)
+        return _find(method, known, key, args, kwargs)
 
-    return run
+    def by_name(
+        values: tuple[Any, ...], arrays: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[Hashable, tuple[Any, ...]]:
+        return _by_name(method, values, arrays, kwargs)
+
+    make = _written.by_value(len(types), static)
+    return make(method, _tracing.anywhere, shorten, known, by_name, find)
 
 
-def _getter(positions: list[int]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """A function in C that picks positions from a tuple, as a tuple."""
-    if positions == list(range(len(positions))):
-        return itemgetter(slice(len(positions)))
-    if len(positions) == 1:
-        return itemgetter(slice(positions[0], positions[0] + 1))
-    return itemgetter(*positions)
+def _by_name(
+    method: Compiled, values: tuple[Any, ...], arrays: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Hashable, tuple[Any, ...]]:
+    """The key of a call with keywords, and all its arrays in the order in which jit takes them.
+
+    The key is None if there is more than arrays and simple values.
+    """
+    if method.marks.traced:
+        return None, ()
+    key: list[Hashable] = [values]
+    named: list[Any] = [*arrays]
+    for name, value in method.in_order(kwargs):
+        cls = type(value)
+        if cls in _apart.array_classes:
+            named.append(value)
+            key.append(name)
+        elif cls in SIMPLE:
+            key.append((name, cls, value))
+        else:
+            return None, ()
+    return tuple(key), tuple(named)
 
 
 def _find(

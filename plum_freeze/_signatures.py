@@ -62,6 +62,22 @@ def methods_of(entry: Entry, name: str) -> list[Method]:
     ]
 
 
+def waits_for_a_name(hint: Any) -> bool:
+    """Whether a hint refers forward to a class that is not there yet.
+
+    Beartype keeps what it raises when such a hint is compared, and raises it again once the class
+    is there. To look for an instance does no harm.
+    """
+    if isinstance(hint, type) and type(hint).__module__.startswith("beartype."):
+        try:
+            isinstance(None, hint)
+        except Exception:  # noqa: BLE001  beartype has several, and all say this
+            return True
+    if isinstance(hint, list):  # the parameters of a `Callable`
+        return any(map(waits_for_a_name, hint))
+    return any(map(waits_for_a_name, getattr(hint, "__args__", None) or ()))
+
+
 def _check_promises(function: Any) -> None:
     """Plum resolves a `PromisedType` that was not delivered without end, compiled to a crash.
 

@@ -14,7 +14,15 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _decisions, _entries, _jax, _keys, _plum
+from plum_freeze import (
+    _decisions,
+    _dependencies,
+    _entries,
+    _invalidation,
+    _jax,
+    _keys,
+    _plum,
+)
 from plum_freeze._decisions import UNKNOWN, Decision
 from plum_freeze._jit import Compiled
 from plum_freeze._keys import KeyPart
@@ -96,7 +104,10 @@ class Table(dict[Any, Any]):
     def __setitem__(self, types: Types, value: tuple[Any, Any]) -> None:
         """Plum stores a decision that it took, while the function is only watched."""
         if self.seal is None:
-            self.decisions[types] = Decision(types, (None,) * len(types), value[0])
+            self.record(types, Decision(types, (None,) * len(types), value[0]))
+            decision = self.decisions[types]
+            if decision.implementation is UNKNOWN:
+                decision.implementation = value[0]
             super().__setitem__(types, value)
 
     def clear(self) -> None:
@@ -107,6 +118,7 @@ class Table(dict[Any, Any]):
         self.anchors.clear()
         self.invoked.clear()
         super().clear()
+        after_clear(self)
 
     # -- sealing ---------------------------------------------------------------------------------
 
@@ -164,7 +176,7 @@ class Table(dict[Any, Any]):
         """
         for where, key, types in self.placed.get(id(compiled), []):
             if key in where and (not classes or any(cls in classes for cls in types)):
-                runner = compiled.runner(types)
+                runner = compiled.runner(types, is_watched=where is self)
                 dict.__setitem__(where, key, (runner, Any) if where is self else runner)
 
     def compiled(self, method: Method) -> Compiled:
@@ -217,21 +229,48 @@ class Table(dict[Any, Any]):
                 self.decisions.clear()
                 self.blind = True
             self.decisions[key] = decision
+        if _dependencies.anywhere:
+            self.note(self.generation, key)
         if generation is not None and generation is not self.generation and _jax.tracing():
             # A registration landed in between: the trace that is under way may be half old.
-            _jax.epoch.move()
+            _invalidation.everything()
 
-    def invalidate(self) -> None:
-        """Decisions have changed: whatever was compiled with them is compiled again."""
-        self.decisions.clear()
-        self.blind = False
-        self.clear()
+    def note(self, generation: object, *keys: Hashable) -> None:
+        """Decisions under these keys are taken again, and something is traced meanwhile.
+
+        Args:
+            generation: What it was before they were taken. A change forgets its decisions under a
+                new one: then they cannot be noted, and the trace that has them must not be kept.
+            keys: Those of them that are not in the record are none.
+        """
+        for key in keys:
+            decision = self.decisions.get(key)
+            if decision is not None:
+                _dependencies.note(decision)
+        if generation is not self.generation:
+            _invalidation.everything()
+
+    def invalidate(self, changed: Collection[Decision] | None = None) -> None:
+        """Decisions have changed: whatever was compiled with them is compiled again.
+
+        Args:
+            changed: Those in the record that have changed; all of them if left out.
+        """
+        self.clear()  # before they are forgotten: see `note`
+        gone = list(self.decisions.values()) if changed is None else changed
+        forgotten = set(map(id, gone))
+        for key, decision in list(self.decisions.items()):
+            if id(decision) in forgotten:
+                self.decisions.pop(key, None)
+        blind, self.blind = self.blind, False
         for method in _plum.resolved_methods(self.function):
             # jitted by its author, no matter with what: it may have decisions baked in as well
             implementation: Any = method.implementation
             if _jax.is_jitted(implementation):
                 implementation.clear_cache()
-        _jax.epoch.move()
+        if blind:
+            _invalidation.everything()
+        _invalidation.invalidate(gone)
 
 
 def _ignore(table: Table) -> None:
@@ -239,12 +278,17 @@ def _ignore(table: Table) -> None:
 
 
 before_miss: Callable[[Table], None] = _ignore
+after_clear: Callable[[Table], None] = _ignore
 
 
-def on_miss(callback: Callable[[Table], None]) -> None:
-    """Have each miss told, so that registrations which no patch saw are found."""
-    global before_miss  # noqa: PLW0603
-    before_miss = callback
+def listen(miss: Callable[[Table], None], cleared: Callable[[Table], None]) -> None:
+    """Have each miss told before it is answered, and each time that a table was cleared.
+
+    At a miss registrations are found that no patch saw. A table is cleared when plum has resolved
+    signatures, as the last that plum does for it, and when a function is sealed.
+    """
+    global before_miss, after_clear
+    before_miss, after_clear = miss, cleared
 
 
 def table_of(function: Function) -> Table | None:

@@ -11,6 +11,8 @@ import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from plum_freeze._guard import Guard
 
 
@@ -53,8 +55,20 @@ _thread = _Thread()
 anywhere: list[None] = []
 
 
+def _nothing() -> None:
+    pass
+
+
+# Called when a thread starts to trace and when it has ended: look-ups of methods that need no frame
+# of ours are watched meanwhile. Set by `_observe`.
+on_first: Callable[[], None] = _nothing
+on_last: Callable[[], None] = _nothing
+
+
 def push() -> Frame:
     """Start to trace a method."""
+    if not _thread.frames:
+        on_first()
     frame = Frame()
     _thread.frames.append(frame)
     anywhere.append(None)
@@ -67,6 +81,8 @@ def pop() -> None:
     anywhere.pop()
     if _thread.frames:
         _thread.frames[-1].absorb(frame)
+    else:
+        on_last()
 
 
 def current() -> Frame | None:

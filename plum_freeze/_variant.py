@@ -171,4 +171,5 @@ def jitted(
 
     body.__name__ = getattr(method.implementation, "__name__", "method")
     body.__qualname__ = getattr(method.implementation, "__qualname__", "method")
+    vars(body)["plum_freeze_method"] = method.implementation  # which function `body` stands for
     return _jax.jit(body)

@@ -8,21 +8,21 @@ again; frozen functions are not.
 from __future__ import annotations
 
 import abc
+import contextlib
 import functools
 import logging
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from plum_freeze import _convert, _jax, _plum, _table
+from plum_freeze import _convert, _invalidation, _plum, _table
 
 if TYPE_CHECKING:
     from plum_freeze._table import Table
 
 log = logging.getLogger("plum_freeze")
 
-# Functions with promised types in their signatures, by the id of the type.
-_waiting: dict[int, list[Any]] = {}
 _token = abc.get_cache_token()
 
 
@@ -66,7 +66,7 @@ def check_token() -> None:
         _token = token
         for table in _tables():
             table.clear()
-        _jax.epoch.move()
+        _invalidation.everything()
 
 
 def _tables() -> list[Table]:
@@ -76,29 +76,63 @@ def _tables() -> list[Table]:
 
 # -- promised types ------------------------------------------------------------------------------
 
-
-def await_promises(table: Table) -> None:
-    """Register the function again once the promised types in its signatures are delivered."""
-    for method in _plum.resolved_methods(table.function):
-        for promise in _plum.promised_types(method):
-            tables = _waiting.setdefault(id(promise), [promise])
-            if not any(table is other for other in tables[1:]):
-                tables.append(table)
-                module = _plum.module_of_promise(promise)
-                if module is not None:
-                    hook = functools.partial(_retrieve, promise)
-                    wrapt.register_post_import_hook(hook, module)
+# The promises whose module is waited for; and those that are kept, with the tables of functions
+# that were registered again for it. Once is enough: plum leaves the promise in some signatures.
+_awaited: weakref.WeakSet[Any] = weakref.WeakSet()
+_kept: weakref.WeakKeyDictionary[Any, list[weakref.ref[Table]]] = weakref.WeakKeyDictionary()
 
 
-def _retrieve(promise: Any, _: Any) -> None:
-    """The module of a `plum.ModuleType` has been imported."""
-    if id(promise) in _waiting:
-        promise.retrieve()  # delivers, and `delivered` is told
+def settle_promises(table: Table) -> None:
+    """Wait for the promised types in the signatures of a frozen function.
+
+    Where one was delivered since plum resolved the signature, plum resolves it again. While plum
+    resolves, registrations are pending until it is done and clears the table.
+    """
+    function = table.function
+    if table.seal is None or _plum.has_pending(function):
+        return
+    for promise in _plum.promised_types(function):
+        if _plum.is_delivered(promise):
+            _keep(table, promise)
+        elif promise not in _awaited:
+            _await_module(promise)
+    if _plum.has_pending(function):
+        _plum.resolve_pending(function)  # whoever cleared the table expects to find methods
+
+
+def _await_module(promise: Any) -> None:
+    """Deliver a `plum.ModuleType` when its module is imported; at once if it has been."""
+    module = _plum.module_of_promise(promise)
+    if module is not None:
+        _awaited.add(promise)
+        wrapt.register_post_import_hook(functools.partial(_retrieve, weakref.ref(promise)), module)
+
+
+def _retrieve(reference: Any, _: Any) -> None:
+    promise = reference()
+    if promise is not None:
+        _awaited.discard(promise)  # where it fails it is tried again
+        # What fails here is no concern of who imports the module. Plum raises it where it resolves
+        # an annotation with the promise.
+        with contextlib.suppress(Exception):
+            promise.retrieve()  # delivers, and `delivered` is told
 
 
 def delivered(promise: Any) -> None:
     """A promised type has got its type: plum resolves the signatures with it again."""
-    for table in _waiting.pop(id(promise), [promise])[1:]:
-        log.info("%s: %s was delivered", _plum.name_of(table.function), promise)
-        _plum.register_again(table.function)
-        table.invalidate()
+    for table in _tables():
+        if table.seal is not None and promise in _plum.promised_types(table.function):
+            _keep(table, promise)
+
+
+def _keep(table: Table, promise: Any) -> None:
+    function = table.function
+    done = _kept.setdefault(promise, [])
+    if any(reference() is table for reference in done):
+        return
+    log.info("%s: %s was delivered", _plum.name_of(function), promise)
+    # What is pending stays so, and when plum has resolved it, the table is cleared.
+    if not _plum.has_pending(function):
+        done.append(weakref.ref(table))
+        _plum.register_again(function)
+    table.invalidate()

@@ -8,8 +8,10 @@ import pytest
 pytest.importorskip("equinox")
 pytest.importorskip("jaxtyping")
 
+import jax
+
 from tests.benchmarks import __main__, chart, columns, measure, once, rows, table
-from tests.benchmarks.columns import FROZEN, HAND, PLAIN, Absent
+from tests.benchmarks.columns import FLOOR, FROZEN, HAND, PLAIN, Absent
 from tests.benchmarks.measure import Figure
 
 
@@ -39,7 +41,7 @@ def test_two_rows_with_tiny_rounds(tmp_path, capsys):
 
 
 def test_every_column_that_can_express_a_row_gives_the_same_answer():
-    found = rows.calls.array().columns()
+    found = rows.arrays.array().columns()
     ways = {name for name, way in found.items() if not isinstance(way, Absent)}
     assert ways >= {PLAIN, FROZEN, HAND, "jit over", "jit under", "invoke", "filter_jit"}
     for name in {"ovld", "multipledispatch"} - ways:
@@ -59,9 +61,20 @@ def _three(x: int):
     return 3
 
 
-def test_plain_plum_is_measured_with_its_own_cache():
-    way = rows.calls.int_to_int().columns()[PLAIN]
+@pytest.mark.parametrize("column", [PLAIN, FLOOR])
+def test_plain_plum_is_measured_with_its_own_cache(column):
+    way = rows.scalars.int_to_int().columns()[column]
     assert type(way.names["f"]._cache) is dict
+    jax.make_jaxpr(lambda x: x * 2)(1.0)  # has plum_freeze watch every function that it knows
+    way.result()
+    assert type(way.names["f"]._cache) is dict
+
+
+def test_the_floor_is_the_method_by_hand_in_the_cache_of_plum():
+    found = rows.objects.bound(annotated=True)().columns()
+    (function,) = [vars(found[FLOOR].names["Counter"])["add"]]
+    ((method, _),) = function._cache.values()
+    assert method.__qualname__.startswith("bound.<locals>.build.<locals>.hand.")
 
 
 def test_what_is_counted_is_counted():
@@ -94,8 +107,10 @@ def test_durations(seconds, expected):
 
 
 def test_a_chart_of_rows_that_lack_columns():
-    row = rows.Row("freeze <100> methods", {FROZEN: Figure(1e-3), PLAIN: Figure(2e-3)})
-    picture = chart.chart([row])
-    assert "freeze &lt;100&gt; methods" in picture
+    figures = {FROZEN: Figure(1e-3), PLAIN: Figure(2e-3)}
+    call = rows.Row("a <tiny> call", {**figures, HAND: Figure(1e-4)})
+    picture = chart.chart([call, rows.Row("freeze 100 methods", figures)])
+    assert "a &lt;tiny&gt; call" in picture
     assert "2.0× faster" in picture
+    assert "freeze" not in picture.replace("frozen", "")  # it is no call: nothing is done by hand
     ET.fromstring(picture)

@@ -1,5 +1,6 @@
 """What was compiled with a decision that changed is compiled again; nothing else is."""
 
+import abc
 import sys
 import threading
 import types
@@ -430,3 +431,59 @@ answers.append(float(outer(x)))
 
     del sys.modules["forward_late"]
     assert base.answers == [6.0]
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("asked", ["called", "invoked"])
+def test_a_hint_that_cannot_be_compared_yet_stops_no_registration(frozen, asked, monkeypatch):
+    """Plum says so to who calls, and we say nothing to who registers.
+
+    Nor do we compare it: beartype would keep the error and raise it again after the class is there.
+    """
+    module = types.ModuleType(f"comes_later_{frozen}_{asked}")  # beartype knows hints by their names
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    module.__dict__.update(dispatch=plum.Dispatcher(), functions=[])
+    exec("@dispatch\ndef f(x: str, y: str): return 0\n", module.__dict__)
+    f = module.f
+    if frozen:
+        plum_freeze.freeze(f, on_late="accept")
+    ask = (lambda: f(3)) if asked == "called" else lambda: f.invoke(int)(3)
+    with pytest.raises(plum.NotFoundLookupError):
+        ask()
+    exec("@dispatch\ndef f(x: 'Later'): return 1\n", module.__dict__)
+    if asked == "called":  # here plum only looks at the value; to invoke, it would compare
+        with pytest.raises(Exception, match="Later"):
+            ask()
+    for hint in ("object", "'Later'", "int"):
+        exec(f"@dispatch(precedence=1)\ndef f(x: {hint}): return 2\n", module.__dict__)
+    print(plum_freeze.report(f))
+    exec("class Later: pass", module.__dict__)
+    assert (ask(), f(module.Later()), f("s", "s")) == (2, 2, 0)
+
+
+@pytest.mark.parametrize("asked", ["called", "invoked"])
+def test_no_hints_are_compared_before_plum_compares_them(asked):
+    """Beartype keeps the answer, and a class that becomes a subclass afterwards would not be one."""
+
+    class Metric(abc.ABC):  # noqa: B024
+        pass
+
+    class Plane:
+        pass
+
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: Plane):
+        return "plane"
+
+    plum_freeze.freeze(f, on_late="accept")
+    ask = (lambda: f(Plane())) if asked == "called" else lambda: f.invoke(Plane)(Plane())
+    assert ask() == "plane"
+
+    @dispatch
+    def f(x: Metric):
+        return "metric"
+
+    Metric.register(Plane)
+    assert ask() == "plane"

@@ -12,7 +12,7 @@ import plum
 import pytest
 
 import plum_freeze
-from plum_freeze import _plum
+from plum_freeze import _jit, _opaque, _plum, _table
 
 
 def run(program: str) -> None:
@@ -159,3 +159,88 @@ def test_a_method_with_an_assert_that_pytest_rewrites():
     assert [f(1), f(2)] == [2, 3]
     with pytest.raises(AssertionError, match="seven"):
         f(7)
+
+
+class Unit:
+    """Compares by what it is made of, as units do: no static value."""
+
+    def __eq__(self, other):
+        return type(other) is Unit
+
+    __hash__ = None
+
+
+class Quantity:
+    """A pytree with a static field."""
+
+    def __init__(self, value, unit):
+        self.value, self.unit = value, unit
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """The arguments that were taken apart, in order."""
+    jax = pytest.importorskip("jax")
+    if Quantity not in _registered:
+        jax.tree_util.register_pytree_node(
+            Quantity, lambda q: ((q.value,), q.unit), lambda unit, parts: Quantity(parts[0], unit)
+        )
+        _registered.add(Quantity)
+    found, key = [], _jit.Compiled.key
+    monkeypatch.setattr(
+        _jit.Compiled, "key", lambda self, args, *rest: (found.append(args), key(self, args, *rest))[1]
+    )
+    return found
+
+
+_registered = set()
+
+
+def doubling():
+    @plum.Dispatcher()
+    def double(q: Quantity):
+        return q.value + q.value
+
+    plum_freeze.freeze(double)
+    return double
+
+
+def test_a_pytree_whose_static_fields_are_no_values_is_given_up(looked):
+    # unxt: an orbit of eager steps took longer with jit than with dispatch only.
+    import jax.numpy as jnp
+
+    double = doubling()
+    for n in range(50):
+        assert double(Quantity(jnp.asarray(n), Unit())) == 2 * n
+    assert len(looked) == _opaque.MOST_REFUSED
+    assert "Unit" in str(plum_freeze.report(double))
+    # Any other call is right as well, now that the type is given up: plainly.
+    assert double(Quantity(jnp.asarray(4), "m")) == 8
+    assert len(looked) == _opaque.MOST_REFUSED
+
+
+def test_a_pytree_that_was_compiled_with_other_static_fields_is_not_given_up(looked):
+    import jax.numpy as jnp
+
+    double = doubling()
+    for n in range(50):
+        assert double(Quantity(jnp.asarray(n), Unit())) == 2 * n
+        assert double(Quantity(jnp.asarray(n), "m")) == 2 * n
+    (method,) = _table.table_of(double).methods.values()
+    assert method.compiled == 1
+    assert Quantity not in method.opaque
+
+
+def test_nothing_of_jax_is_imported_while_jax_is_being_imported():
+    # Importing JAX registers virtual subclasses, which may change decisions taken before it.
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent("""
+            import sys, types
+            sys.modules["jax"] = types.ModuleType("jax")  # as it is at the start of its import
+            from plum_freeze import _selftest
+            assert not _selftest.can_run()
+            assert not [name for name in sys.modules if name.startswith("jax.")]
+        """)],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert not done.returncode, done.stderr

@@ -162,6 +162,108 @@ def test_a_module_type(called_before, tmp_path, monkeypatch):
     del sys.modules[name]
 
 
+# What resolves a function's signatures, without a call of it.
+RESOLVES = {
+    "methods": lambda kind: kind.methods,
+    "doc": lambda kind: kind.__doc__,
+    "resolve_method": lambda kind: kind.resolve_method((3,)),
+    "invoke": lambda kind: kind.invoke(int),
+    "a call": lambda kind: kind(3),
+}
+ASKS = {
+    "a call": lambda kind, value: kind(value),
+    "methods": lambda kind, value: [m.implementation(value) for m in kind.methods][-1],
+    "resolve_method": lambda kind, value: kind.resolve_method((value,))[0](value),
+    "invoke": lambda kind, value: kind.invoke(type(value))(value),
+}
+
+
+@pytest.fixture
+def delivering(tmp_path, monkeypatch):
+    """The name of a module that can be imported, with a class `Later` in it."""
+    name = f"delivering_{tmp_path.parent.name}_{tmp_path.name}".replace("-", "_")
+    (tmp_path / f"{name}.py").write_text("class Later:\n    v = 1\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    yield name
+    sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("frozen_first", [True, False])
+@pytest.mark.parametrize("resolves", RESOLVES)
+@pytest.mark.parametrize("asks", ASKS)
+def test_a_promise_is_kept_before_anybody_calls(delivering, frozen_first, resolves, asks):
+    """Plum resolved the signature before the import, by whatever means: it is resolved again."""
+    hint = str | plum.ModuleType(delivering, "Later")
+    kind = kinds(hint)
+    if frozen_first:
+        plum_freeze.freeze(kind, on_late="accept")
+    RESOLVES[resolves](kind)
+    if not frozen_first:
+        plum_freeze.freeze(kind, on_late="accept")
+    kind.dispatch(closure(2, hint))  # the same signature, pending: the same once both are resolved
+    later = __import__(delivering).Later()
+    assert ASKS[asks](kind, later) == 2
+    assert [m.implementation(later) for m in kind.methods] == [0, 2]
+
+
+@pytest.mark.parametrize("asks", ASKS)
+def test_a_promise_that_was_kept_before_the_freeze(delivering, asks):
+    promise = plum.ModuleType(delivering, "Later")
+    kind = kinds(promise)
+    assert kind(3) == 0  # plum resolves the signature
+    later = __import__(delivering).Later()
+    promise.retrieve()  # as any other annotation with it does
+    plum_freeze.freeze(kind)
+    assert ASKS[asks](kind, later) == 1
+
+
+def test_a_promise_that_is_kept_while_plum_resolves(monkeypatch, delivering):
+    """Nothing tells of a module that is not imported, until plum looks for it itself."""
+    hint = str | plum.ModuleType("by_hand", "Later")
+    kind, other = kinds(hint), kinds(hint)
+    assert (kind(3), other(3)) == (0, 0)
+    kind.dispatch(closure(2, int))
+    kind.dispatch(closure(3, hint))
+    kind.dispatch(closure(4, float))
+    plum_freeze.freeze(kind, other)  # pending as it is
+    monkeypatch.setitem(sys.modules, "by_hand", __import__(delivering))
+    later = sys.modules["by_hand"].Later()
+    assert (kind(later), kind(3), kind(3.0), kind("s"), kind(None)) == (3, 2, 4, 3, 0)
+    assert len(kind.methods) == 4
+    assert other(later) == 1
+
+
+def test_what_fails_when_a_module_is_imported_does_not_stop_the_import(delivering):
+    kind = kinds(plum.ModuleType(delivering, "NoSuchClass"))
+    plum_freeze.freeze(kind)
+    assert kind(3) == 0
+    module = __import__(delivering)
+    assert kind(module.Later()) == 0
+
+
+def test_a_signature_that_keeps_its_promise_for_good(delivering):
+    """Plum does not look again at a signature that was given as such. Neither do we, for ever."""
+    promise = plum.ModuleType(delivering, "Later")
+    dispatch = plum.Dispatcher()
+
+    @dispatch.multi((object,))
+    def kind(m):
+        return 0
+
+    @dispatch.multi((promise,))
+    def kind(m):
+        return 1
+
+    plum_freeze.freeze(kind, on_late="accept")
+    assert kind(3) == 0
+    later = __import__(delivering).Later()
+    assert kind(later) == 0
+    before = plum_freeze.report(kind).as_dict()["invalidation"]["moves"]
+    kind.dispatch(closure(2, str))
+    assert (kind("s"), kind(later)) == (2, 0)
+    assert plum_freeze.report(kind).as_dict()["invalidation"]["moves"] == before
+
+
 class TestParents:
     """The child's cache holds what the parent had."""
 

@@ -3,10 +3,12 @@
 python examples/peers/coordinax_transform.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import coordinax as cx
 import jax.numpy as jnp
 import numpy as np
-from side_by_side import main
 
 
 def work():
@@ -26,4 +28,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=60)

@@ -3,10 +3,12 @@
 python examples/peers/lab_linear_algebra.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import jax
 import jax.numpy as jnp
 import lab.jax as B
-from side_by_side import main
 
 jax.config.update("jax_enable_x64", True)
 
@@ -30,4 +32,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=300)

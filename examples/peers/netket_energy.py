@@ -3,9 +3,11 @@
 python examples/peers/netket_energy.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import jax
 import netket as nk
-from side_by_side import main
 
 SPACE = nk.hilbert.Spin(s=0.5, N=8)
 GRAPH = nk.graph.Chain(8)
@@ -24,4 +26,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=400)

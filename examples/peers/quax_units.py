@@ -3,11 +3,13 @@
 python examples/peers/quax_units.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import quax
-from side_by_side import main
 
 
 class Scaled(quax.ArrayValue):
@@ -54,4 +56,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=250)

@@ -1,13 +1,21 @@
 """Run one piece of work plainly, frozen with dispatch only, and frozen with jit, and compare.
 
-Each way has a process of its own, so that none finds what another has compiled. `first` is the
-first run of the work, with everything that has to be traced and compiled; `later` is the best of
-the runs that follow. Both in seconds of the clock, and in seconds of the processor, which other
-programs on the machine disturb less.
+Import this first. Each way has processes of its own, so that none finds what another has
+compiled, and they take turns; of each the best is shown. `whole` is the whole program from the
+start of Python to its end, imports, freezing and compiling among it; `warm-up` is what of it
+passes before the first piece of work is done; `later` is one of the pieces that follow. All in
+seconds of the clock, and in brackets in seconds of the processor, which other programs on the
+machine disturb less.
+
+    python examples/peers/SCRIPT.py             compare
+    python examples/peers/SCRIPT.py WAY         one way: plain, dispatch, jit
+    python examples/peers/SCRIPT.py WAY profile     and where its time goes
+    python examples/peers/SCRIPT.py WAY report      and what plum_freeze says of the functions
 """
 
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -15,6 +23,8 @@ import time
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
 WAYS = ("plain", "dispatch", "jit")
+TURNS = int(os.environ.get("SIDE_BY_SIDE_TURNS", "3"))
+way, show = [*sys.argv[1:], None, None][:2]
 
 
 def clocks():
@@ -25,56 +35,85 @@ def since(start):
     return [now - then for now, then in zip(clocks(), start, strict=True)]
 
 
-def measure(work, way, profile):
-    """Run the work in this process, and print its numbers and times as JSON."""
+start = clocks()
+if way in ("dispatch", "jit"):
+    import plum_freeze
+
+    plum_freeze.install()  # before the package, so that nothing is compiled again at the freeze
+
+
+def measure(work, times):
+    """Do the work in this process, and print its numbers and times as JSON."""
     import numpy as np
 
-    start = clocks()
+    report = None
     if way != "plain":
-        import plum_freeze
-
         # Libraries that others extend: what is registered later is accepted.
         report = plum_freeze.freeze("*", jit=way == "jit", on_late="accept")
     numbers = work()
-    first = since(start)
-    runs = []
-    began = time.perf_counter()
-    while len(runs) < 5 or (time.perf_counter() - began < 3 and len(runs) < 200):
-        start = clocks()
+    warm_up = since(start)
+    pieces = []
+    for _ in range(times - 1):
+        begin = clocks()
         numbers = work()
-        runs.append(since(start))
-    later = [min(column) for column in zip(*runs, strict=True)]
-    if profile == "profile":
+        pieces.append(since(begin))
+    later = [min(column) for column in zip(*pieces, strict=True)]
+    if show == "profile":
         import cProfile
 
         cProfile.runctx("work()", {"work": work}, {}, sort="tottime")
-    if profile == "report":
+    if show == "report":
         print(report)
     numbers = np.asarray(numbers, dtype=float).ravel().tolist()
-    print(json.dumps({"numbers": numbers, "first": first, "later": later}))
+    print(json.dumps({"numbers": numbers, "warm-up": warm_up, "later": later}))
 
 
-def main(work):
-    """Compare the three ways; with a way as argument, run only that."""
-    if len(sys.argv) > 1:
-        measure(work, sys.argv[1], *(sys.argv[2:] or [None]))
+def run(one):
+    """Run this program in one way, and add the times of the whole."""
+    # A package that is installed has its bytecode kept; one that is under work may not.
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    used, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command = [sys.executable, sys.argv[0], one]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    whole = time.perf_counter() - begin
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
+    return json.loads(done.stdout.splitlines()[-1]) | {"whole": [whole, processor]}
+
+
+def main(work, times):
+    """Do the work so many times in each of the three ways, and compare."""
+    if way is not None:
+        measure(work, times)
         return
-    found = {}
-    for way in WAYS:
-        command = [sys.executable, sys.argv[0], way]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        found[way] = json.loads(done.stdout.splitlines()[-1])
-    plain = found["plain"]
-    print(f"{'':10}{'first':>19}{'later':>21}   numbers")
-    for way, one in found.items():
-        first, later = one["first"], one["later"]
-        text = f"{way:10}{first[0]:8.2f} s ({first[1]:6.2f}){1e3 * later[0]:9.2f} ms ({1e3 * later[1]:6.1f})"
-        text += f"   {compared(plain['numbers'], one['numbers'])}"
-        if way != "plain":
-            text += f", {plain['first'][0] / first[0]:.2f} and {plain['later'][0] / later[0]:.2f} times as fast"
+    found = {one: [] for one in WAYS}
+    for _ in range(TURNS):
+        for one in WAYS:
+            found[one].append(run(one))
+    print(f"{'':8}{'whole':>19}{'warm-up':>19}{'later':>21}   numbers")
+    best = {one: fastest(turns) for one, turns in found.items()}
+    plain = best["plain"]
+    for one, times_of in best.items():
+        text = f"{one:8}"
+        for kind, factor, unit in (("whole", 1, "s"), ("warm-up", 1, "s"), ("later", 1e3, "ms")):
+            clock, processor = (factor * seconds for seconds in times_of[kind])
+            text += f"{clock:9.2f} {unit} ({processor:6.2f})"
+        results = [compared(plain["numbers"], turn["numbers"]) for turn in found[one]]
+        text += f"   {max(results, key=('identical', 'close', 'DIFFERENT').index)}"
+        if one != "plain":
+            factors = [times_of[kind][0] / plain[kind][0] for kind in ("whole", "later")]
+            text += f", whole {factors[0]:.2f} and later {factors[1]:.2f} of plain"
         print(text)
-    if any(compared(plain["numbers"], one["numbers"]) == "DIFFERENT" for one in found.values()):
-        sys.exit(1)
+        if "DIFFERENT" in results:
+            sys.exit(1)
+
+
+def fastest(turns):
+    """The best times of each kind."""
+    kinds = ("whole", "warm-up", "later")
+    columns = {kind: zip(*(turn[kind] for turn in turns), strict=True) for kind in kinds}
+    best = {kind: [min(column) for column in both] for kind, both in columns.items()}
+    return best | {"numbers": turns[0]["numbers"]}
 
 
 def compared(wanted, got):

@@ -3,10 +3,12 @@
 python examples/peers/stheno_posterior.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import jax
 import jax.numpy as jnp
 import numpy as np
-from side_by_side import main
 from stheno.jax import EQ, GP
 
 jax.config.update("jax_enable_x64", True)
@@ -27,4 +29,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=120)

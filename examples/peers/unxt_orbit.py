@@ -3,10 +3,12 @@
 python examples/peers/unxt_orbit.py
 """
 
+from side_by_side import main  # first: it installs plum_freeze
+
+# isort: split
 import jax.numpy as jnp
 import quaxed.numpy as qnp
 import unxt as u
-from side_by_side import main
 
 GM = u.Quantity(jnp.asarray(39.478), "AU3 / yr2")
 STEP = u.Quantity(jnp.asarray(1 / 128), "yr")
@@ -27,4 +29,4 @@ def work():
 
 
 if __name__ == "__main__":
-    main(work)
+    main(work, times=60)

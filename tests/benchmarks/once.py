@@ -1,4 +1,3 @@
-# ruff: noqa: F722, F821  (the axis names of jaxtyping are no forward references)
 """The rows about what happens once: tracing, compiling, and late registrations.
 
 No `from __future__ import annotations` here: plum cannot resolve text on a jitted method.
@@ -11,10 +10,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import plum
-from jaxtyping import Array, Float, Int
 
 import plum_freeze
 
+from .arrays import six
 from .columns import FROZEN, HAND, PLAIN, UNDER, Absent, untouched
 from .measure import Effort, Figure, interleaved_once, once
 
@@ -27,36 +26,6 @@ Cells = dict[str, Figure | Absent]
 # -- tracing -------------------------------------------------------------------------------------
 
 
-def _six(dispatch, body):
-    """A function with six jaxtyping methods, all of which do `body`."""
-
-    @dispatch
-    def f(x: Float[Array, "a"]):
-        return body(x)
-
-    @dispatch
-    def f(x: Float[Array, "a b"]):
-        return body(x)
-
-    @dispatch
-    def f(x: Float[Array, "a b c"]):
-        return body(x)
-
-    @dispatch
-    def f(x: Int[Array, "a"]):
-        return body(x)
-
-    @dispatch
-    def f(x: Int[Array, "a b"]):
-        return body(x)
-
-    @dispatch
-    def f(x: Int[Array, "a b c"]):
-        return body(x)
-
-    return f
-
-
 def nested(effort: Effort) -> Cells:
     """Trace a program that makes 1,000 calls, half of them from inside the other half."""
     calls = effort.size(CALLS)
@@ -64,8 +33,8 @@ def nested(effort: Effort) -> Cells:
     inner_body = jax.lax.neg  # one operation of JAX for two calls
 
     def pair(dispatch) -> tuple[Any, Any]:
-        inner = _six(dispatch(), inner_body)
-        outer = _six(dispatch(), lambda x: inner(x))
+        inner = six(dispatch(), inner_body)
+        outer = six(dispatch(), lambda x: inner(x))
         return outer, inner
 
     def dispatcher():

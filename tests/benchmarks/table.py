@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 from rich.table import Table
 
-from .columns import COLUMNS, FROZEN, HAND, PLAIN, Absent
+from .columns import COLUMNS, FLOOR, FROZEN, HAND, PLAIN, Absent
 from .rows import verdicts
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .measure import Figure
     from .rows import Row
 
-RATIOS = ((FROZEN, HAND), (PLAIN, FROZEN))
+RATIOS = ((FROZEN, HAND), (FROZEN, FLOOR), (PLAIN, FROZEN))
 PACKAGES = ("plum-dispatch", "jax", "jaxtyping", "equinox", "ovld", "multipledispatch")
 
 

@@ -2,7 +2,7 @@
 
 - `compare`: what came out of a step, as plain data, and how two outcomes differ;
 - `vocabulary`: the hints, values and method bodies that programs are made of;
-- `steps`, `control`: a program is a list of steps, each small data that prints as a line of Python;
+- `steps`, `control`, `family`: a program is a list of steps, each small data that prints as a line of Python;
 - `ways`: how a function is called from inside JAX (jit, vmap, grad, scan, custom rules);
 - `world`: fresh dispatcher, classes and module, to which steps are applied;
 - `library`: plum_freeze, and fakes that are wrong on purpose;

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from . import themes, ways
 from . import vocabulary as words
 from .control import Clear, Happens, Promise, Seal, Thawed
+from .family import BASES, FAMILY, Family, Member
 from .steps import Ask, Call, MidTrace, Plugin, Register, Rule, Step
 from .world import FUNCTIONS
 
@@ -109,9 +110,35 @@ happenings = st.one_of(
 )
 
 register_otherwise = st.one_of(plugins(), rules, mid_traces, promises)
-seals = st.builds(Seal, pick(("freeze", "freeze", "freeze", "thaw")), some_functions)
+seals = st.builds(Seal, pick(("freeze", "freeze", "freeze", "thaw", "report")), some_functions)
 clears = st.builds(Clear, functions, pick(("all", "dispatcher", "reregister", "cache")))
 thawed = st.builds(Thawed, some_functions, st.one_of(registers(), calls(), mid_traces))
+
+
+inherited_from = pick(("return ({n}, x)", "return x * 0 + {n}", "return x * self.v + {n}", "return {n}"))
+families = st.builds(
+    Family, pick(tuple(BASES)), pick(("object", "Any", "A", "jax.Array")), hints, inherited_from, pick((True, True, False))
+)  # fmt: skip
+member_calls = st.one_of(
+    st.builds(Call, st.just(FAMILY), values.map(lambda a: (a,))),
+    st.builds(Call, st.just(FAMILY), arrays.map(lambda a: (a,)), st.just(()), pick(ways.WAYS)),
+)
+members = st.one_of(
+    *[st.builds(Member, st.just("register"), pick(("Parent", "Parent", "Child")), hints, inherited_from)] * 2,
+    st.builds(Member, st.just("assign"), pick(("Parent", "Middle", "Child")), st.just("object"), inherited_from),
+    st.builds(Member, st.just("delete"), pick(("Parent", "Middle"))),
+)  # fmt: skip
+
+
+@st.composite
+def inheritance(draw: Any) -> list[Step]:
+    """Calls of an inherited method, before and after something happens to the classes."""
+    again = draw(st.lists(member_calls, min_size=1, max_size=3))
+    other = st.one_of(members, members, clears, happenings, rules)
+    steps = [draw(families), *again, *again]
+    for step in draw(st.lists(other, min_size=1, max_size=3)):
+        steps += [step, *again, *again]
+    return steps
 
 
 @st.composite

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Seal(Step):
-    """Freeze or thaw functions. The plain world does nothing."""
+    """Freeze or thaw functions, or report on them. The plain world does nothing."""
 
     what: str
     functions: tuple[int, ...]
@@ -28,12 +28,14 @@ class Seal(Step):
         # To thaw what is not frozen is an error, and no target at all means every function.
         present = [
             i for i in self.functions
-            if f"f{i}" in world.dispatch.functions and (self.what == "freeze" or i in world.sealed)
+            if f"f{i}" in world.dispatch.functions and (self.what != "thaw" or i in world.sealed)
         ]  # fmt: skip
         if not present:
             return
         functions = [world.function(i) for i in present]
-        if self.what == "freeze":
+        if self.what == "report":
+            world.library.report(functions)
+        elif self.what == "freeze":
             world.library.freeze(functions, jit=world.jit, on_late=world.on_late)
             world.sealed.update(present)
         else:
@@ -56,13 +58,14 @@ class Thawed(Step):
         before = set(world.sealed)
         if world.library is None or not before & set(self.functions):
             return self.inside.run(world, number)
-        with world.library.thawed([world.function(i) for i in self.functions if i in before]):
-            world.sealed.difference_update(self.functions)
+        try:
+            with world.library.thawed([world.function(i) for i in self.functions if i in before]):
+                world.sealed.difference_update(self.functions)
+                check_sealed(world)
+                return self.inside.run(world, number)
+        finally:
+            world.sealed = before
             check_sealed(world)
-            said = self.inside.run(world, number)
-        world.sealed = before
-        check_sealed(world)
-        return said
 
     def __str__(self) -> str:
         return (
@@ -73,10 +76,11 @@ class Thawed(Step):
 def check_sealed(world: World) -> None:
     """Whether each function is sealed exactly if it was frozen last."""
     assert world.library is not None
-    for name, function in world.dispatch.functions.items():
-        said = world.library.is_frozen(function)
-        if said is not None and said != (int(name[1:]) in world.sealed):
-            raise AssertionError(f"is_frozen({name}) is {said}")
+    for number, functions in world.functions().items():
+        for function in functions:
+            said = world.library.is_frozen(function)
+            if said is not None and said != (number in world.sealed):
+                raise AssertionError(f"is_frozen(f{number}) is {said}")
 
 
 @dataclasses.dataclass(frozen=True)

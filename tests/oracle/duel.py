@@ -62,6 +62,7 @@ class Duel:
             counts["refusals"] += 1
             return  # the plain world would have registered it
         with self.library.watching():
+            self.plain.leave_unwatched()
             wanted = _taken(step, self.plain, number)
         for world, got in zip(self.frozen, said, strict=True):
             counts["comparisons"] += 1

@@ -53,4 +53,37 @@ PROGRAMS = {
             Call(3, ("1.0",)),
         ],
     ),
+    "a type that is imported before the first call": (
+        "accept",
+        [
+            Register(3, (("A | Lazy", ""),), "return {n}", precedence=-1),
+            Promise(Register(3, (("Hint", ""),), "return {n}, x")),
+            Seal("freeze", (0, 1, 2, 3)),
+            Register(3, (("A | Lazy", ""),), "return {n}", precedence=-1),
+            Happens("lazy"),
+            Call(3, ("'s'", "1", "1", "1", "1")),
+        ],
+    ),
+    "a hint that cannot be compared yet does not stop the next registration": (
+        "accept",
+        [
+            Register(1, (("type[A]", ""), ("D", "")), "return x", precedence=-1),
+            Seal("freeze", (0, 1, 2, 3)),
+            Register(1, (('"Later"', ""),), "return x * 2, {n}", way="function"),
+            Call(1, ("(v, v)",)),
+            Register(1, (("object", ""),), "return x * 0 + {n}", precedence=1),
+            Happens("define"),
+            Call(1, ("(v, v)",)),
+        ],
+    ),
+    "a report on hints that plum could not compare": (
+        "raise",
+        [
+            Register(1, (("object", ""),), "return ({n}, x)"),
+            Register(1, (('"Later"', ""),), "return ({n}, x, k)", keyword="2.0"),
+            Call(1, ("b", "z"), (), "jit custom_vjp"),
+            Happens("define"),
+            Seal("report", (0, 1)),
+        ],
+    ),
 }

@@ -36,6 +36,9 @@ class Library:
     def thawed(self, functions: Iterable[plum.Function]) -> contextlib.AbstractContextManager[Any]:
         return contextlib.nullcontext()
 
+    def report(self, functions: Iterable[plum.Function]) -> None:
+        """Look at everything that can be asked about functions, which changes nothing."""
+
     def is_frozen(self, function: plum.Function) -> bool | None:
         """Whether it is sealed, or `None` if this library does not know."""
         return None
@@ -86,6 +89,10 @@ class Real(Library):
 
     def thawed(self, functions: Iterable[plum.Function]) -> contextlib.AbstractContextManager[Any]:
         return self._library.thawed(*functions)
+
+    def report(self, functions: Iterable[plum.Function]) -> None:
+        self._library.registrations(*functions)
+        self._library.report(*functions).as_dict()
 
     def is_frozen(self, function: plum.Function) -> bool | None:
         return self._library.is_frozen(function)

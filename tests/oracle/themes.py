@@ -33,7 +33,7 @@ STATIC: dict[str, tuple[str, tuple[str, ...]]] = {
     "text": ("return x * (2 if {s} == 's' else 4)", ("'s'", "'ab'", "b's'", "None")),
     "nested": (
         "return x * (2 if repr({s}) == '(1, True)' else 4)",
-        ("(1, True)", "(1, 2)", "(1, 'a')"),
+        ("(1, True)", "(1, 2)", "('a', 'b')"),
     ),
     "large": ("return x * ({s} * {s} / 4)", ("3", "1", "2.0", "0")),
 }

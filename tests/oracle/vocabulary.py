@@ -2,6 +2,7 @@
 
 Everything is exact: small integers and powers of two, so that what XLA fuses rounds like what it
 does not. Text is evaluated in a world's module, so the same text is another class in each world.
+No list or tuple has items of different types: of those beartype checks one at random.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ ARRAYS = {
 
 CLASSES = """
 import abc, enum
+import equinox as eqx
 import jax, jax.numpy as jnp, numpy as np, plum
 from typing import Any, Callable, Literal
 from jaxtyping import Float, Int, Num, Shaped
@@ -55,6 +57,9 @@ class Q(P):
     def __repr__(self): return "Q"
 jax.tree_util.register_pytree_node(P, lambda p: ((p.v,), None), lambda _, c: P(*c))
 jax.tree_util.register_pytree_node(Q, lambda q: ((q.v,), q.aux), lambda a, c: Q(*c, a))
+class W(eqx.Module):
+    v: Any
+    aux: Any = eqx.field(static=True)
 class E(enum.Enum):
     X = 1
     Y = 2
@@ -63,7 +68,7 @@ K = 2
 Lazy = plum.ModuleType(__name__ + "_lazy", "Lazy")
 """
 
-PLAIN_HINTS = ("", "object", "Any", "int", "float", "bool", "str", "A", "B", "C", "D", "P", "Q")
+PLAIN_HINTS = ("", "object", "Any", "int", "float", "bool", "str", "A", "B", "C", "D", "P", "Q", "W")
 ARRAY_HINTS = (
     "jax.Array", 'Float[jax.Array, ""]', 'Float[jax.Array, "n"]', 'Float[jax.Array, "n n"]',
     'Int[jax.Array, "..."]', 'Num[jax.Array, "2"]', 'Shaped[jax.Array, "n 2"]', 'Float[jax.Array, "3"]',
@@ -80,7 +85,7 @@ SCALARS = (
 )  # fmt: skip
 OBJECTS = (
     "A(1)", "B(2)", "C(3)", "D(4)", "a0", "b0", "A", "B", "D", "int", "bool", "jax.Array", "len",
-    "(1, 2)", "(1, 'a')", "(1, True)", "Later(1)", "Promised(1)", "Lazy_class(1)", "slice(0, 1)",
+    "(1, 2)", "('a', 'b')", "(1, True)", "Later(1)", "Promised(1)", "Lazy_class(1)", "slice(0, 1)",
 )  # fmt: skip
 MUTABLE = ("[1, 2]", "[]", "['a']", "[v]", "{'p': v}", "{'q': v, 'p': 1}", "A(v)", "lambda: 1")
 NUMPY = tuple(
@@ -100,6 +105,7 @@ NUMPY = tuple(
 ) + ("np.array([2**40, 1])", "np.float64(1.5)", "np.int64(2)", "np.bool_(True)", "np.float32(2)")
 TRACEABLE = (
     *ARRAYS, "P(s)", "P(v)", "Q(v, 1)", "Q(v, True)", "Q(s, 1.0)", "Q(v, 0.0)", "Q(v, -0.0)", "(v, v)",
+    "W(v, 1)", "W(s, True)", "W(P(v), None)",
 )  # fmt: skip
 VALUES = SCALARS + OBJECTS + MUTABLE + NUMPY + TRACEABLE
 
@@ -148,6 +154,7 @@ AWKWARD = (
     "return x[0]",
     "return P(x * 2)",
     "return Q(x * 2, {n})",
+    "return W(x * 2, {n})",
     "return (x * 2).tolist()",
     "return isinstance(x, int), {n}",
     "return K",

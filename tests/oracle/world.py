@@ -49,7 +49,7 @@ class World:
         self.sealed: set[int] = set()
         self.late = 0  # registrations on a sealed function
         self._callers: dict[Any, Callable[..., Any]] = {}
-        self._to_register_again: set[str] = set()
+        self._to_register_again: set[int] = set()
         self._rules = {f: list(f._resolved) + list(f._pending) for f in _GLOBAL}
         # Names of the same length in every world, since plum's messages are wrapped.
         self.module = types.ModuleType(f"{PACKAGE}.w{next(_number):06d}")
@@ -86,7 +86,7 @@ class World:
             del sys.modules[name]
         if not any(n.startswith(f"{PACKAGE}.") for n in sys.modules):
             sys.modules.pop(PACKAGE, None)
-        mine = set(map(id, self.dispatch.functions.values()))
+        mine = {id(f) for group in self.functions().values() for f in group}
         plum.Function._instances[:] = [f for f in plum.Function._instances if id(f) not in mine]
         for function, rules in self._rules.items():
             if len(function._resolved) + len(function._pending) != len(rules):
@@ -94,11 +94,27 @@ class World:
                 function._pending, function._resolved = [], rules
                 function.clear_cache(reregister=True)
 
+    def leave_unwatched(self) -> None:
+        """Take away what `install` put into the functions of the plain world: it is to be plain.
+
+        Its registrations would move the epoch, and hide from us that a frozen world's do not.
+        """
+        if self.plain:
+            for function in itertools.chain(*self.functions().values()):
+                if type(function._cache) is not dict:
+                    function._cache = {}
+
     # What steps use.
+
+    def functions(self) -> dict[int, list[plum.Function]]:
+        """The functions of this world by number. A method of several classes has several."""
+        found = {int(name[1:]): [function] for name, function in self.dispatch.functions.items()}
+        methods = [f for methods in self.dispatch.classes.values() for f in methods.values()]
+        return {**found, FUNCTIONS: methods} if methods else found
 
     def functions_and_rules(self) -> list[plum.Function]:
         """The functions of this world, and plum's own for conversion and promotion."""
-        return [*self.dispatch.functions.values(), *_GLOBAL]
+        return [*itertools.chain(*self.functions().values()), *_GLOBAL]
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
@@ -111,7 +127,10 @@ class World:
         finally:
             instances[:] = before
 
-    def function(self, index: int) -> plum.Function:
+    def function(self, index: int) -> Any:
+        """What a program calls by this number: `f0`, or the method `f4` of an object."""
+        if index == FUNCTIONS:
+            return lambda *a, **kw: self.module.child.f4(*a, **kw)
         return self.dispatch.functions[f"f{index}"]
 
     def evaluate(self, text: str) -> Any:
@@ -135,12 +154,12 @@ class World:
 
     def refresh(self) -> None:
         """Empty plum's caches where they may be stale: they are no part of the contract."""
-        for name, function in self.dispatch.functions.items():
-            if int(name[1:]) not in self.sealed:
+        for number, functions in self.functions().items():
+            for function in functions if number not in self.sealed else ():
                 function.clear_cache(reregister=False)
-                if name in self._to_register_again and self.settled(function):
+                if id(function) in self._to_register_again and self.settled(function):
                     function.clear_cache(reregister=True)
-                    self._to_register_again.discard(name)
+                    self._to_register_again.discard(id(function))
         if self.plain:
             for function in _GLOBAL:
                 function.clear_cache(reregister=False)
@@ -153,7 +172,7 @@ class World:
         """
         try:
             function._resolve_pending_registrations()
-        except (NameError, TypeError):
+        except Exception:  # whatever plum raises, it raises it at the next call as well
             return False
         return True
 
@@ -164,8 +183,10 @@ class World:
         and nobody promised otherwise.
         """
         if promises:
-            self._to_register_again.update(self.dispatch.functions)
-        if len(self.sealed) < len(self.dispatch.functions):
+            self._to_register_again.update(
+                id(function) for functions in self.functions().values() for function in functions
+            )
+        if not self.sealed >= self.functions().keys():
             self._callers.clear()
 
     def forget_callers(self) -> None:
@@ -194,7 +215,9 @@ class World:
     ) -> Any:
         """A function of the traced arguments, built once if this world keeps its callers."""
         closed = tuple(None if a in vocabulary.TRACEABLE else a for a in args)
-        key = (function, closed, kw, way)
+        # JAX takes 1 and True, and 0.0 and -0.0, for the same auxiliary data of a pytree.
+        auxiliary = tuple(a for a in args if a.startswith(("Q", "W")))
+        key = (function, closed, auxiliary, kw, way)
         if self.keeps and key in self._callers:
             return self._callers[key]
         target = self.function(function)

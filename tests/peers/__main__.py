@@ -3,38 +3,27 @@
     python -m tests.peers                 every suite
     python -m tests.peers quax unxt       these
     python -m tests.peers --ci            a selection for continuous integration
-    python -m tests.peers --counts NAME   also: who answers calls, and decisions per second
+    python -m tests.peers --kept          the table again, and only what has not been run before
 
 Each runs plain, then with every function frozen: dispatch only, with jit, and with
-on_late="raise" where nothing was registered late. A test that passes plain and not frozen is
-named, and makes the exit status 1; so does one that does the opposite, which is a swap.
+on_late="raise" where nothing was registered late; and once more, dispatch only, to count who
+answers calls and to time decisions. A test that passes plain and not frozen is named, and makes
+the exit status 1; so does one that does the opposite, which is a swap.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
 
-from tests.peers.expected import EXPECTED
-from tests.peers.run import PeerError, Run, Workshop
+from tests.peers import table
+from tests.peers.run import PeerError, Run, UnavailableError, Workshop
 from tests.peers.suites import CI, SUITES
 
-COLUMNS = (
-    "suite",
-    "plain",
-    "dispatch",
-    "jit",
-    "raise",
-    "late",
-    "functions",
-    "methods",
-    "seconds plain, dispatch, jit",
-)
+MODES = ("plain", "dispatch", "jit", "raise", "counts")
 
 
 def main() -> int:
@@ -44,34 +33,41 @@ def main() -> int:
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
+    rows, status = [table.COLUMNS], 0
     shop = Workshop(
         arguments.work, arguments.python, arguments.given, arguments.limit, arguments.instead
     )
-    rows, status, extra = [COLUMNS], 0, arguments.pytest or []
     for name in names:
-        runs: dict[str, Run] = {}
-        try:
-            for mode in _modes(arguments):
-                if mode == "raise" and runs["dispatch"].facts.get("late"):
-                    continue
-                runs[mode] = shop.run(name, SUITES[name], mode, extra)
-                print(
-                    f"# {name}, {mode}: {runs[mode].count('passed')} passed, {runs[mode].seconds:.0f} s",
-                    flush=True,
-                )
-        except PeerError as error:
-            print(f"# {error}", flush=True)
-            status = 1
-        rows.append(_row(name, runs))
-        status |= _show_differences(name, runs)
-        _show_counts(name, runs.get("counts"))
-        (arguments.work / "out" / name / "summary.json").write_text(
-            json.dumps(
-                {mode: [run.count("passed"), run.seconds, run.facts] for mode, run in runs.items()}
-            )
-        )
-    _show_table(rows)
+        runs, failed = _run(name, shop, arguments)
+        status |= failed
+        for mode, test, was, now, reason in table.differences(name, runs):
+            known = "" if reason is None else f" ({reason})"
+            print(f"! {name}, {mode}: {test}: plain {was}, frozen {now}{known}")
+            status |= reason is None
+        table.show_counts(name, runs.get("counts"))
+        rows.append(table.row(name, runs))
+    table.show(rows)
     return status
+
+
+def _run(name: str, shop: Workshop, arguments: argparse.Namespace) -> tuple[dict[str, Run], int]:
+    """The runs of a suite, and whether one that could be made was not."""
+    runs: dict[str, Run] = {}
+    for mode in arguments.modes:
+        if mode == "raise" and any(run.facts.get("late") for run in runs.values()):
+            continue
+        found = shop.kept(name, mode) if arguments.kept else None
+        try:
+            runs[mode] = found or shop.run(name, SUITES[name], mode, arguments.pytest or [])
+        except UnavailableError as error:
+            print(f"SKIPPED: {name}: could not be fetched: {error}", flush=True)
+            return runs, 0
+        except PeerError as error:
+            print(f"FAILED: {error}", flush=True)
+            return runs, 1
+        passed, seconds = runs[mode].count("passed"), runs[mode].seconds
+        print(f"# {name}, {mode}: {passed} passed, {seconds:.0f} s", flush=True)
+    return runs, 0
 
 
 def _parse() -> argparse.Namespace:
@@ -80,8 +76,8 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(SUITES))
     parser.add_argument("--ci", action="store_true", help=f"only {', '.join(CI)}")
-    parser.add_argument("--counts", action="store_true", help="a run more, which counts calls")
-    parser.add_argument("--modes", help="comma-separated: plain, dispatch, jit, raise, counts")
+    parser.add_argument("--kept", action="store_true", help="take earlier runs where there are any")
+    parser.add_argument("--modes", help=f"comma-separated: {', '.join(MODES)}")
     default = Path(os.environ.get("PEERS_WORK", Path(tempfile.gettempdir()) / "plum_freeze_peers"))
     parser.add_argument(
         "--work", type=Path, default=default, help="where everything is kept (%(default)s)"
@@ -104,76 +100,10 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--pytest", nargs=argparse.REMAINDER, help="the rest goes to pytest")
     found = parser.parse_args()
     found.work = found.work.resolve()
+    found.modes = (found.modes or ",".join(MODES)).split(",")
+    if found.ci and "counts" in found.modes:
+        found.modes.remove("counts")
     return found
-
-
-def _modes(arguments: argparse.Namespace) -> list[str]:
-    if arguments.modes:
-        return [mode for mode in arguments.modes.split(",") if mode]
-    return ["plain", "dispatch", "jit", "raise", *(["counts"] if arguments.counts else [])]
-
-
-def _row(name: str, runs: dict[str, Run]) -> tuple[str, ...]:
-    def passed(mode: str) -> str:
-        run = runs.get(mode)
-        if run is None:
-            return "-"
-        failed = run.count("failed", "error")
-        return f"{run.count('passed')}" + (f" ({failed} failed)" if failed else "")
-
-    facts: dict[str, Any] = next((run.facts for run in runs.values() if run.facts), {})
-    seconds = ", ".join(
-        f"{runs[m].seconds:.0f}" if m in runs else "-" for m in ("plain", "dispatch", "jit")
-    )
-    return (
-        name, *map(passed, ("plain", "dispatch", "jit", "raise")), str(len(facts.get("late", []))),
-        str(facts.get("functions", "-")), str(facts.get("methods", "-")), seconds,
-    )  # fmt: skip
-
-
-def _show_differences(name: str, runs: dict[str, Run]) -> int:
-    plain, status = runs.get("plain"), 0
-    if plain is None:
-        return 0
-    for mode, run in runs.items():
-        for test in sorted(plain.outcomes | run.outcomes):
-            was, now = plain.outcomes.get(test, "missing"), run.outcomes.get(test, "missing")
-            if was == now:
-                continue
-            reason = EXPECTED.get(name, {}).get(test)
-            print(
-                f"! {name}, {mode}: {test}: plain {was}, frozen {now}"
-                + (f" ({reason})" if reason else "")
-            )
-            status |= reason is None
-    return status
-
-
-def _show_counts(name: str, run: Run | None) -> None:
-    if run is None or not run.facts:
-        return
-    counts = run.facts["counts"]
-    calls = counts.get("calls", 0)
-    for what, count in sorted(counts.items(), key=lambda pair: -pair[1]):
-        print(
-            f"  {name}: {what}: {count} ({count / calls:.2%})"
-            if calls
-            else f"  {name}: {what}: {count}"
-        )
-    decisions = run.facts["decisions"]
-    if decisions["samples"]:
-        print(
-            f"  {name}: decisions per second: {decisions['plain']:,.0f} plain,"
-            f" {decisions['frozen']:,.0f} frozen ({decisions['samples']} kinds of calls)"
-        )
-
-
-def _show_table(rows: list[tuple[str, ...]]) -> None:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        print(
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        )
 
 
 if __name__ == "__main__":

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import resource
 import shutil
 import subprocess
 import sys
 import tarfile
 import time
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,24 @@ from tests.peers.suites import ENVIRONMENTS, Suite
 HERE = Path(__file__).parent
 PROJECT = HERE.parent.parent
 PLUGIN = "plum_freeze_peers"
+COPIED = ("pyproject.toml", "pytest.ini", "conftest.py", "tests", "test", "docs", "README.md")
 RANK = ["passed", "xfailed", "skipped", "error", "failed"]
+
+
+# What pip and git say where there is no network. Anything else that goes wrong is a failure.
+NO_NETWORK = re.compile(
+    "NewConnectionError|NameResolutionError|ConnectTimeout|ReadTimeout|ProxyError|Max retries"
+    r"|\(from versions: none\)|Could not resolve host|Failed to connect|Network is unreachable|name resolution",
+    re.IGNORECASE,
+)
 
 
 class PeerError(Exception):
     """A suite could not be run."""
+
+
+class UnavailableError(PeerError):
+    """Its packages or its tests could not be fetched. This says nothing about the project."""
 
 
 @dataclass
@@ -32,12 +47,17 @@ class Run:
 
     Attributes:
         outcomes: By test: passed, xfailed, skipped, error, failed (the worst, if it ran twice).
+        seconds: Of the clock.
+        processor: Seconds of the processor, which other programs on the machine disturb less.
         facts: What the plugin found out.
+        version: Of the distribution whose suite it is.
     """
 
     outcomes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0.0
+    processor: float = 0.0
     facts: dict[str, Any] = field(default_factory=dict)
+    version: str = ""
 
     def count(self, *kinds: str) -> int:
         """How many tests came out as one of these."""
@@ -63,27 +83,39 @@ class Workshop:
         self.python = python
         self.given = given
         self.limit = limit
+        self.unavailable: dict[str, UnavailableError] = {}
 
     def environment(self, name: str) -> str:
         """The Python of an environment, which is made if it is not there."""
         if self.given is not None and name not in ("plum-py",):
             return self.given
+        if name in self.unavailable:
+            raise self.unavailable[name]
         folder = self.folder / "environments" / name
         found = folder / "bin/python"
         if not (folder / "ready").exists():
             _call(self.python, "-m", "venv", "--clear", str(folder))
-            _call(str(found), "-m", "pip", "install", "-q", *ENVIRONMENTS[name])
-            _call(str(found), "-m", "pip", "install", "-q", "-e", str(PROJECT))
+            # Python compiles what is imported; to compile all that is there takes a minute.
+            install = (str(found), "-m", "pip", "install", "-q", "--no-compile")
+            try:
+                _call(*install, *ENVIRONMENTS[name])
+            except UnavailableError as error:
+                self.unavailable[name] = error
+                raise
+            _call(*install, "-e", str(PROJECT))
             (folder / "ready").touch()
         return str(found)
 
-    def tests(self, name: str, suite: Suite, python: str) -> Path:
+    def tests(self, name: str, suite: Suite, python: str, version: str) -> Path:
         """A fresh copy of a suite's tests, documents and configuration, without the sources."""
-        source = self._source(suite.distribution, version_of(suite.distribution, python), python)
+        if suite.repository is None:
+            source = self._source(suite.distribution, version, python)
+        else:
+            source = self._clone(suite, version)
         folder = self.folder / "tests" / name
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        for each in ("pyproject.toml", "pytest.ini", "conftest.py", "tests", "docs", "README.md"):
+        for each in COPIED:
             if (source / each).is_dir():
                 shutil.copytree(source / each, folder / each)
             elif (source / each).exists():
@@ -113,16 +145,31 @@ class Workshop:
         (found,) = (each for each in folder.iterdir() if each.is_dir())
         return found
 
+    def _clone(self, suite: Suite, version: str) -> Path:
+        folder = self.folder / "sources" / f"{suite.distribution}-{version}"
+        if not folder.exists():
+            address = f"https://github.com/{suite.repository}"
+            _call("git", "clone", "-q", "--depth", "1", "-b", f"v{version}", address, str(folder))
+        return folder
+
+    def kept(self, name: str, mode: str) -> Run | None:
+        """What a run gave that was made earlier in this folder."""
+        path = self.folder / "out" / name / f"{mode}.run.json"
+        return Run(**json.loads(path.read_text())) if path.exists() else None
+
     def run(self, name: str, suite: Suite, mode: str, extra: list[str]) -> Run:
         """Run a suite: "plain", or in a mode of the plugin.
 
         Raises:
+            UnavailableError: What it needs could not be fetched.
             PeerError: Nothing ran, or the run crashed or took too long.
         """
-        python = self.environment(suite.environment)
-        folder = self.tests(name, suite, python)
         output = self.folder / "out" / name
         output.mkdir(parents=True, exist_ok=True)
+        (output / f"{mode}.run.json").unlink(missing_ok=True)
+        python = self.environment(suite.environment)
+        version = version_of(suite.distribution, python)
+        folder = self.tests(name, suite, python, version)
         files = {kind: output / f"{mode}.{kind}" for kind in ("xml", "json", "log", "outcomes")}
         for path in files.values():
             path.unlink(missing_ok=True)
@@ -140,7 +187,7 @@ class Workshop:
                 "PEERS_FREEZE": suite.when,
                 "PEERS_FACTS": str(files["json"]),
             }
-        start = time.perf_counter()
+        start, used = time.perf_counter(), _processor()
         with files["log"].open("w") as log:
             try:
                 code = subprocess.run(
@@ -151,18 +198,26 @@ class Workshop:
                 raise PeerError(
                     f"{name}, {mode}: more than {self.limit:.0f} s; see {files['log']}"
                 ) from None
-        seconds = time.perf_counter() - start
+        seconds, processor = time.perf_counter() - start, _processor() - used
         outcomes = _outcomes(files["xml"])
         if code not in (0, 1) or not outcomes:
             raise PeerError(f"{name}, {mode}: pytest ended with {code}; see {files['log']}")
         files["outcomes"].write_text("".join(f"{o} {k}\n" for k, o in sorted(outcomes.items())))
         facts = json.loads(files["json"].read_text()) if files["json"].exists() else {}
-        return Run(outcomes, seconds, facts)
+        run = Run(outcomes, seconds, processor, facts, version)
+        (output / f"{mode}.run.json").write_text(json.dumps(asdict(run)))
+        return run
+
+
+def _processor() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _environment() -> dict[str, str]:
     unwanted = (
         "PYTEST_ADDOPTS",
+        "PYTHONDONTWRITEBYTECODE",
         "CI",
         "GITHUB_ACTIONS",
         "PYTHONPATH",
@@ -175,6 +230,7 @@ def _environment() -> dict[str, str]:
         "MPLBACKEND": "Agg",
         "TF_CPP_MIN_LOG_LEVEL": "3",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "GIT_TERMINAL_PROMPT": "0",
     }
 
 
@@ -209,9 +265,12 @@ def has(module: str, python: str) -> bool:
 def _call(*command: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, env=_environment(), check=False)
     if done.returncode:
+        for line in done.stderr.splitlines():
+            if NO_NETWORK.search(line):
+                raise UnavailableError(line.strip())
         raise PeerError(f"{' '.join(command)}\n{done.stderr[-2000:]}")
     return done.stdout
 
 
-if sys.version_info < (3, 11, 4):
-    raise SystemExit("python -m tests.peers needs Python 3.11.4 or newer")
+if sys.version_info < (3, 12):  # noqa: UP036  JAX 0.11.2 needs it
+    raise SystemExit("python -m tests.peers needs Python 3.12 or newer")

@@ -25,16 +25,18 @@ _WESSELS = (
     "stheno==1.4.2",
 )
 ENVIRONMENTS: dict[str, tuple[str, ...]] = {
-    "plum": _PLUMS,
+    # without JAX, too
     "plum-py": (*_PLUMS, "--no-binary", "plum-dispatch"),
-    "algebra": (*_PLUMS, "algebra==1.2.1"),
-    "dataclassish": (*_PLUMS, "dataclassish==0.9.2", "pytest-env", "attrs"),
-    "quax-blocks": (f"jax=={JAX}", *_PLUMS, "quax==0.4.6", "quaxed==0.10.7", "quax-blocks==0.5.1"),
+    "small": (
+        f"jax=={JAX}", *_PLUMS, "algebra==1.2.1", "dataclassish==0.9.2", "quax==0.4.6", "quaxed==0.10.7",
+        "quax-blocks==0.5.1", "pytest-env", "attrs",
+    ),
     "all": (
         f"jax=={JAX}", *_PLUMS, *_WESSELS, "quax==0.4.6", "quaxed==0.10.7", "quax-blocks==0.5.1",
         "dataclassish==0.9.2", "unxt==2.0.6", "coordinax==0.24.3", "unxts.hypothesis==2.0.2", "pytest-env", "attrs",
         "pytest-arraydiff", "hypothesis",
     ),
+    "netket": (f"jax=={JAX}", *_PLUMS, "netket==3.23.0"),
 }  # fmt: skip
 
 
@@ -48,6 +50,7 @@ class Suite:
         arguments: For pytest.
         edit: Changes the copy of the tests, for an environment without some of its backends.
         when: When functions are frozen, see `plugin/plum_freeze_peers.py`.
+        repository: On GitHub, of a distribution that has no tests in it.
     """
 
     distribution: str
@@ -55,6 +58,7 @@ class Suite:
     arguments: tuple[str, ...] = ("tests",)
     edit: Callable[[Path], None] | None = None
     when: str = "collected"
+    repository: str | None = None
 
 
 def _ignore(*paths: str) -> tuple[str, ...]:
@@ -110,15 +114,15 @@ _PLUM = ("tests", *_ignore("test_cache.py"))
 _COMPILED = (*_PLUM, "-k", "not incompatible_with_mypyc")
 
 SUITES: dict[str, Suite] = {
-    "plum": Suite("plum-dispatch", "plum", _COMPILED, when="called"),
+    "plum": Suite("plum-dispatch", "small", _COMPILED, when="called"),
     "plum-py": Suite("plum-dispatch", "plum-py", _PLUM, when="called"),
-    "plum-docs": Suite("plum-dispatch", "plum", ("docs",), when="called"),
-    "algebra": Suite("algebra", "algebra"),
-    "dataclassish": Suite("dataclassish", "dataclassish"),
+    "plum-docs": Suite("plum-dispatch", "small", ("docs",), when="called"),
+    "algebra": Suite("algebra", "small"),
+    "dataclassish": Suite("dataclassish", "small"),
     # these three files read the checkout (skills/, AGENTS.md, src/)
     "quax-blocks": Suite(
         "quax-blocks",
-        "quax-blocks",
+        "small",
         arguments=(
             "tests",
             *_ignore("test_doc_links.py", "test_skill_examples.py", "test_quaxed_names.py"),
@@ -180,6 +184,21 @@ SUITES: dict[str, Suite] = {
         "stheno",
         arguments=("tests", "--deselect", "tests/model/test_model.py::test_derivative"),
         edit=_stheno,
+    ),
+    # the parts that dispatch: groups, operators, variational states; one process, as all others
+    "netket": Suite(
+        "netket",
+        "netket",
+        arguments=(
+            "-o",
+            "addopts=--import-mode=importlib",
+            "test/utils/test_group.py",
+            "test/operator/test_sum_operator.py",
+            "test/observable/test_vscore.py",
+            "test/observable/variance",
+            "test/variational/test_local_estimators.py",
+        ),
+        repository="netket/netket",
     ),
 }
 

@@ -28,12 +28,12 @@ import pytest
 import wrapt
 
 import plum_freeze
-from plum_freeze import _entries, _freeze, _keys, _plum, _record, _table
+from plum_freeze import _entries, _freeze, _keys, _plum, _questions, _record, _table
 
 MODE = os.environ["PEERS_MODE"]
 WHEN = os.environ.get("PEERS_FREEZE", "collected")
 POLICY: dict[str, Any] = {
-    "jit": MODE in ("jit", "counts"),
+    "jit": MODE == "jit",
     "on_late": "raise" if MODE == "raise" else "accept",
 }
 late: list[str] = []
@@ -56,6 +56,7 @@ def pytest_configure(config: pytest.Config) -> None:
         _table.kind = Counting
         _entries.resolve = _counted(_entries.resolve)
         _plum.chooser = _counted_chooser(_plum.chooser)
+        _questions.asked = _counted_asked(_questions.asked)
     elif WHEN == "called":
         _table.kind = FreezesItself
     if WHEN == "called" or MODE == "counts":
@@ -158,6 +159,14 @@ def _counted_chooser(chooser: Callable[..., Any]) -> Callable[..., Any]:
     return counted
 
 
+def _counted_asked(asked: Callable[..., Any]) -> Callable[..., Any]:
+    def counted(function: Any, target: Any) -> None:
+        counts["asked by resolve_method, no call"] += not _plum.is_plums_own(function)
+        asked(function, target)
+
+    return counted
+
+
 def _is_dead(value: Any) -> bool:
     from plum_freeze import _jax
 
@@ -173,7 +182,7 @@ def decisions_per_second() -> dict[str, float]:
 
     _table.kind = _table.Table
     calls: list[tuple[list[Any], tuple[Any, ...]]] = []
-    for function, args in samples.values():
+    for function, args in list(samples.values()):  # timing calls `resolve` as well
         pair = []
         for frozen in (False, True):
             shadow = plum.Function(_nothing)

@@ -1,0 +1,221 @@
+"""Which decisions each trace has baked in.
+
+A trace of JAX is open while the Python function runs that it traces. Decisions that are taken
+meanwhile on the same thread belong to it; what JAX makes of it (a jaxpr) depends on them, and so
+does each outer trace that the jaxpr becomes a part of. `_seam` tells when traces begin and end, the
+tables tell the decisions. The idea is the backedges of Julia's method invalidation.
+
+What cannot be attributed to a trace for certain counts as baked in *everywhere*.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+import weakref
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+    from types import CodeType, FrameType
+
+KNOWN = frozenset(
+    f"jax._src.{name}"
+    for name in (
+        "api", "api_util", "config", "core", "dispatch", "flatten_util", "interpreters.ad",
+        "interpreters.batching", "interpreters.partial_eval", "lax.control_flow.common",
+        "lax.control_flow.conditionals", "lax.control_flow.loops", "linear_util", "pjit",
+        "profiler", "source_info_util", "stages", "traceback_util", "tree_util", "util",
+    )
+)  # fmt: skip
+"""Modules of JAX that keep no trace of what is called below them, but for those that we see.
+
+All others may (rules of `custom_jvp` are remembered with the jaxpr, `checkpoint` has a cache of its
+own): a decision that is taken below them counts as baked in everywhere.
+"""
+
+
+class Baked:
+    """Something that traces have baked in.
+
+    Attributes:
+        valid: Whether it is still so. A trace with something that is not is never used again.
+        everywhere: Whether traces may have it baked in that we know nothing of.
+    """
+
+    __slots__ = ("__weakref__", "everywhere", "valid")
+
+    def __init__(self) -> None:
+        self.valid = True
+        self.everywhere = False
+
+
+class Trace:
+    """A trace that is open.
+
+    Attributes:
+        decisions: What was baked into it so far.
+        boundary: The frame of ours below which it runs.
+    """
+
+    __slots__ = ("boundary", "decisions")
+
+    def __init__(self, boundary: FrameType) -> None:
+        self.decisions: set[Baked] = set()
+        self.boundary: FrameType | None = boundary
+
+
+class _Thread(threading.local):
+    def __init__(self) -> None:
+        self.traces: list[Trace] = []
+
+
+_thread = _Thread()
+
+# How many traces are open in all threads. A hot call looks only at this list's truth.
+anywhere: list[None] = []
+
+
+class Site(NamedTuple):
+    """A function that was traced."""
+
+    name: str
+    file: str
+    line: int
+
+    def __str__(self) -> str:
+        return f"{self.name} ({Path(self.file).name}:{self.line})"
+
+
+class _Dependent(NamedTuple):
+    jaxpr: weakref.ref[Any]
+    decisions: frozenset[Baked]
+    site: Site | None
+
+
+# By the id of a jaxpr; an entry goes when its jaxpr goes.
+_dependents: dict[int, _Dependent] = {}
+
+
+def traces() -> list[Trace]:
+    """The traces that are open on this thread, the innermost last."""
+    return _thread.traces
+
+
+def opened(boundary: FrameType) -> Trace:
+    """A trace begins."""
+    trace = Trace(boundary)
+    _thread.traces.append(trace)
+    anywhere.append(None)
+    return trace
+
+
+def closed(trace: Trace) -> None:
+    """It has ended; the innermost that is open is the one that began last."""
+    trace.boundary = None
+    _thread.traces.pop()
+    anywhere.pop()
+
+
+def note(decision: Baked) -> None:
+    """A decision is taken now; some trace is open, here or on another thread."""
+    inner = _thread.traces[-1] if _thread.traces else None
+    if inner is None:
+        # A thread that a traced function started? What it finds may end in the trace.
+        decision.everywhere = True
+    else:
+        inner.decisions.add(decision)
+        if not decision.everywhere and _below_unknown(sys._getframe(1), inner.boundary):
+            decision.everywhere = True
+
+
+def inherit(decisions: Collection[Baked]) -> None:
+    """A trace with these decisions becomes a part of the one around it, if there is one."""
+    if not decisions:
+        return
+    outer = _thread.traces[-1] if _thread.traces else None
+    if outer is not None:
+        outer.decisions |= set(decisions)
+    if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
+        for decision in decisions:
+            decision.everywhere = True
+
+
+def of(jaxpr: Any) -> frozenset[Baked]:
+    """What a jaxpr depends on."""
+    found = _dependents.get(id(jaxpr))
+    return found.decisions if found is not None and found.jaxpr() is jaxpr else frozenset()
+
+
+def settle(jaxpr: Any, function: Any, collected: Collection[Baked]) -> frozenset[Baked]:
+    """A call has made `jaxpr`, or has found it: what it depends on from now on."""
+    known = of(jaxpr)
+    if known.issuperset(collected):
+        return known
+    key = id(jaxpr)
+    found = _Dependent(
+        weakref.ref(jaxpr, lambda gone: _forget(key, gone)),
+        known.union(collected),
+        _site(function),
+    )
+    _dependents[key] = found
+    return found.decisions
+
+
+def _forget(key: int, gone: weakref.ref[Any]) -> None:
+    found = _dependents.get(key)
+    if found is not None and found.jaxpr is gone:
+        _dependents.pop(key, None)
+
+
+def dependents(decisions: Iterable[Baked]) -> list[Site]:
+    """The functions whose traces have one of these decisions baked in, by file and line."""
+    wanted = set(decisions)
+    found = {d.site for d in list(_dependents.values()) if d.site and wanted & d.decisions}
+    return sorted(found, key=lambda site: (site.file, site.line, site.name))
+
+
+def _site(function: Any) -> Site | None:
+    """Where a traced function was written; None if it is no function of Python."""
+    while True:
+        inner = (
+            getattr(function, "plum_freeze_method", None)
+            or getattr(function, "__wrapped__", None)
+            or getattr(function, "func", None)
+        )
+        if inner is None:
+            break
+        function = inner
+    code: CodeType | None = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    module = getattr(function, "__module__", None)
+    outside, _, name = getattr(function, "__qualname__", code.co_qualname).rpartition("<locals>.")
+    if module and module != "__main__" and not outside:
+        name = f"{module}.{name}"
+    return Site(name, code.co_filename, code.co_firstlineno)
+
+
+# -- the stack -----------------------------------------------------------------------------------
+
+
+def _below_unknown(frame: FrameType | None, boundary: FrameType | None) -> bool:
+    """Whether code of JAX that may keep traces of its own lies between here and `boundary`."""
+    while frame is not None and frame is not boundary:
+        if not _is_harmless(frame.f_code.co_filename) and not _is_known(frame):
+            return True
+        frame = frame.f_back
+    return False
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_harmless(file: str) -> bool:
+    """Whether a file is none of JAX's."""
+    return "jax" not in file
+
+
+def _is_known(frame: FrameType) -> bool:
+    name = frame.f_globals.get("__name__", "")
+    return not name.startswith("jax.") or name in KNOWN

@@ -1,0 +1,168 @@
+"""Exact invalidation: a seam in JAX's slow path, where every trace and every reuse of one is seen.
+
+JAX traces a Python function in `partial_eval.trace_to_jaxpr`, for `jit` by way of
+`pjit._infer_params`. Both are caches, both are looked up as attributes of their modules, and only
+off the hot path. So one wrapper around each sees every trace that is made and every one that is
+used again, and what a trace depends on can be kept with it (see `_dependencies`).
+
+When decisions change, the C++ fast paths are cleared. That is cheap, since what is compiled stays
+compiled: each jitted function comes by here once at its next call, and only a trace that depends on
+an old decision is evicted and made again. A trace that is under way meanwhile, on this thread or on
+another, gives its result to whoever called. It does not get into the fast path: C++ has made the
+place for it before, and that was cleared (measured on JAX 0.10.2 and 0.12).
+
+These are private names of JAX. Whether they do what is said here, `_selftest` finds out; where they
+do not, the epoch is moved.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import wrapt
+
+from plum_freeze import _dependencies
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+    from types import FrameType
+
+    from plum_freeze._dependencies import Baked
+
+
+def _nothing() -> None:
+    pass
+
+
+# Called when the first trace of the process opens, and when the last one has ended: lookups of
+# dispatched functions are watched meanwhile. Set by `_observe`.
+on_first: Callable[[], None] = _nothing
+on_last: Callable[[], None] = _nothing
+
+
+def install() -> str | None:
+    """Put the wrappers around JAX's functions; say what is missing, if something is.
+
+    JAX is there already.
+    """
+    from jax._src import lib, pjit
+    from jax._src.interpreters import partial_eval
+    from jax._src.traceback_util import register_exclusion
+
+    needed = {
+        "pjit._infer_params": (pjit, "_infer_params"),
+        "pjit._infer_params_cached": (pjit, "_infer_params_cached"),
+        "pjit._cpp_pjit_cache_fun_only": (pjit, "_cpp_pjit_cache_fun_only"),
+        "pjit._cpp_pjit_cache_explicit_attributes": (pjit, "_cpp_pjit_cache_explicit_attributes"),
+        "partial_eval.trace_to_jaxpr": (partial_eval, "trace_to_jaxpr"),
+        "partial_eval.trace_to_jaxpr_dynamic": (partial_eval, "trace_to_jaxpr_dynamic"),
+        "lib._jax.PjitFunctionCache": (getattr(lib, "_jax", None), "PjitFunctionCache"),
+    }
+    missing = [name for name, (module, attr) in needed.items() if not hasattr(module, attr)]
+    if missing:
+        return f"this JAX has no {', '.join(missing)}"
+    register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's own way
+    wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
+    wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr", _trace_to_jaxpr)
+    wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr_dynamic", _trace_to_jaxpr_dynamic)
+    return None
+
+
+# -- what JAX calls ------------------------------------------------------------------------------
+
+
+def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A jitted function is called, and not by its fast path: it is traced, or a trace is found."""
+    from jax._src import pjit
+
+    while True:
+        trace = _dependencies.opened(sys._getframe())
+        try:
+            result = wrapped(*args, **kwargs)
+        finally:
+            _dependencies.closed(trace)
+        decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], trace.decisions)
+        if trace.decisions or all(decision.valid for decision in decisions):
+            _dependencies.inherit(decisions)
+            return result
+        pjit._infer_params_cached.cache_clear()
+
+
+def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A function is traced, or a trace of it is found."""
+    while True:
+        trace = _opened(sys._getframe())
+        try:
+            result = wrapped(*args, **kwargs)
+        finally:
+            _closed(trace)
+        decisions = _dependencies.settle(result[0], args[0], trace.decisions)
+        # A trace that was made just now is what the caller gets, even if a decision has changed
+        # meanwhile: plainly, the lines before the change would not run again either.
+        if trace.decisions or all(decision.valid for decision in decisions):
+            _dependencies.inherit(decisions)
+            return result
+        wrapped.evict_weakref(args[0])
+
+
+def _trace_to_jaxpr_dynamic(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A function is traced, and whoever called keeps the trace, or it becomes part of another."""
+    trace = _opened(sys._getframe())
+    try:
+        result = wrapped(*args, **kwargs)
+    finally:
+        _closed(trace)
+    _dependencies.inherit(trace.decisions)
+    return result
+
+
+_lock = threading.Lock()
+_open = 0
+
+
+def _opened(boundary: FrameType) -> _dependencies.Trace:
+    global _open  # noqa: PLW0603
+    with _lock:
+        if not _open:
+            on_first()
+        _open += 1
+    return _dependencies.opened(boundary)
+
+
+def _closed(trace: _dependencies.Trace) -> None:
+    global _open  # noqa: PLW0603
+    _dependencies.closed(trace)
+    with _lock:
+        _open -= 1
+        if not _open:
+            on_last()
+
+
+# -- invalidation --------------------------------------------------------------------------------
+
+
+def invalidate(decisions: Collection[Baked]) -> bool:
+    """Have all that depends on these decisions traced again; say False if that is not in reach.
+
+    Then the epoch has to be moved.
+    """
+    for decision in decisions:
+        decision.valid = False
+    if any(decision.everywhere for decision in decisions):
+        return False
+    clear_fast_paths()
+    return True
+
+
+def clear_fast_paths() -> None:
+    """Have each jitted function come by the seam at its next call."""
+    from jax._src import lib, pjit
+
+    native: Any = lib  # its stub leaves `_jax` out
+    pjit._infer_params_cached.cache_clear()
+    pjit._cpp_pjit_cache_fun_only.clear()
+    pjit._cpp_pjit_cache_explicit_attributes.clear()
+    native._jax.PjitFunctionCache.clear_all()

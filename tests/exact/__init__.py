@@ -1,0 +1,1 @@
+"""Random programs of JAX over dispatched functions whose decisions change."""

@@ -1,0 +1,592 @@
+"""Exact invalidation: what depends on a change is traced again, and nothing else.
+
+    PLUM_FREEZE_CALLS=20000 python -m pytest tests/test_seam.py
+
+compares that many calls of random programs, half from a fixed seed, half from a fresh one, which is
+printed. PLUM_FREEZE_SECONDS=60 sets how long the threads run.
+"""
+
+from __future__ import annotations
+
+import collections
+import gc
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+import traceback
+from pathlib import Path
+
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+sys.path.insert(0, str(Path(__file__).parent))
+
+import jax
+import jax.numpy as jnp
+import plum
+import pytest
+from exact import duel, leaves, nodes
+from jax._src import pjit
+from jax._src.interpreters import partial_eval
+from oracle.speed import remembered_compilations
+
+import plum_freeze
+from plum_freeze import _dependencies, _epoch, _invalidation, _observe, _seam
+
+CALLS = int(os.environ.get("PLUM_FREEZE_CALLS", "400"))
+SECONDS = float(os.environ.get("PLUM_FREEZE_SECONDS", "3"))
+FRESH = random.SystemRandom().randrange(1, 2**31)
+X = jnp.asarray([1.0, 2.0])
+
+# They keep traces of their own: what is decided below them counts as baked in everywhere.
+UNSEEN = {
+    "checkpoint", "grad of checkpoint", "custom_jvp", "custom_vjp", "vjp of custom_vjp",
+    "custom_vmap", "pure_callback", "shard_map", "linear_solve", "thread",
+}  # fmt: skip
+SEEN = [mode for mode in nodes.MODES if mode not in UNSEEN]
+
+
+@pytest.fixture(autouse=True)
+def exact():
+    """The seam is in force; where this JAX cannot have it, the epoch is tested elsewhere."""
+    plum_freeze.install()
+    why = _invalidation.why_not()
+    if why != "":
+        pytest.skip(f"invalidation is by epoch: {why}")
+    yield
+    assert _invalidation.why_not() == ""
+
+
+@pytest.fixture
+def counted():
+    """How often each way of invalidation was used since."""
+    exact, moves = _invalidation.exact, _epoch.epoch.moves
+    return lambda: (_invalidation.exact - exact, _epoch.epoch.moves - moves)
+
+
+def frozen(factor=2.0, **kw):
+    dispatch = plum.Dispatcher()
+
+    def define(factor):
+        @dispatch
+        def f(x: jax.Array):
+            return x * factor
+
+        return f
+
+    f = define(factor)
+    plum_freeze.freeze(f, on_late="accept", **kw)
+    return f, define
+
+
+# -- random programs -----------------------------------------------------------------------------
+
+
+def test_random_programs_from_a_fixed_seed(capsys):
+    fuzz(20251202, CALLS // 2, capsys)
+
+
+def test_random_programs_from_a_fresh_seed(capsys):
+    fuzz(FRESH, CALLS // 2, capsys)
+
+
+def fuzz(seed, calls, capsys):
+    duel.counts.clear()
+    exact, moves = _invalidation.exact, _epoch.epoch.moves
+    with capsys.disabled():
+        print(f"\nrandom programs: seed {seed}")
+    with remembered_compilations():
+        duel.run(seed, calls * 2 // 3)
+        before = _epoch.epoch.moves
+        duel.run(seed, calls // 3, modes=SEEN)
+        assert _epoch.epoch.moves == before, "all of that can be seen"
+    with capsys.disabled():
+        print(
+            f"random programs: {duel.counts['calls']} calls, {duel.counts['changes']} changes and"
+            f" {duel.counts['changes in a trace']} in a trace, 0 stale;"
+            f" exact {_invalidation.exact - exact}, epoch {_epoch.epoch.moves - moves}"
+        )
+
+
+def test_every_mode_and_kind_is_tried():
+    """One call of each, and one after a change."""
+    rng = random.Random(1)
+    with remembered_compilations():
+        for mode in nodes.MODES:
+            leaf, rule = leaves.OfArray(rng), leaves.OfArray(rng)
+            node = nodes.make(mode, [nodes.leaf_node(leaf)], rule)
+            for factor in (2.0, 4.0):
+                leaf.change(factor)
+                rule.change(factor * 2)
+                assert node.call(X)[0] == node.model()[0], (mode, factor)
+        for kind in leaves.KINDS:
+            leaf = kind(rng)
+            call = jax.jit(leaf)
+            for factor in (2.0, 4.0, 1.0):
+                leaf.change(factor)
+                assert call(X)[0] == factor, (kind, factor)
+
+
+# -- each part is needed -------------------------------------------------------------------------
+
+
+def without_the_link(patch):
+    patch.setattr(_dependencies, "inherit", lambda decisions: None)
+
+
+def without_the_seam_of_traces(patch):
+    patch.setattr(partial_eval, "trace_to_jaxpr", partial_eval.trace_to_jaxpr.__wrapped__)
+
+
+def without_clearing_fast_paths(patch):
+    patch.setattr(_seam, "clear_fast_paths", pjit._infer_params_cached.cache_clear)
+
+
+def without_the_rule_for_unknown_code(patch):
+    patch.setattr(_dependencies, "_below_unknown", lambda *_: False)
+
+
+def without_the_record_of_what_types_decide(patch):
+    patch.delattr(_observe.Observed, "__getitem__")
+
+
+def without_the_rule_for_other_threads(patch):
+    real = _dependencies.note
+    patch.setattr(_dependencies, "note", lambda each: _dependencies.traces() and real(each))
+
+
+NEEDED = {
+    without_the_link: (["jit of jit", "scan of jit", "jit"], [leaves.OfArray]),
+    without_the_seam_of_traces: (["scan", "cond"], [leaves.OfArray]),
+    without_clearing_fast_paths: (["jit"], [leaves.OfArray]),
+    without_the_rule_for_unknown_code: (sorted(UNSEEN - {"thread"}), [leaves.OfArray]),
+    without_the_record_of_what_types_decide: (["jit"], [leaves.OfText]),
+    without_the_rule_for_other_threads: (["thread"], [leaves.OfText]),
+}
+
+
+@pytest.mark.parametrize("part", NEEDED, ids=lambda part: part.__name__)
+def test_without_any_one_part_something_is_stale(part):
+    modes, kinds = NEEDED[part]
+    with remembered_compilations():
+        with pytest.MonkeyPatch.context() as patch:
+            part(patch)
+            with pytest.raises(duel.Stale):
+                duel.run(7, 1500, modes=modes, kinds=kinds)
+        jax.clear_caches()
+        duel.run(7, 40, modes=modes, kinds=kinds)
+
+
+# -- exactly what depends on it ------------------------------------------------------------------
+
+
+@pytest.fixture
+def compilations():
+    found = []
+    event = "/jax/core/compile/backend_compile_duration"
+
+    def listen(name, seconds, **_):
+        if name == event:
+            found.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    yield found
+    jax.monitoring.unregister_event_duration_listener(listen)
+
+
+def test_of_fifty_functions_three_and_what_contains_them_are_traced(compilations, counted):
+    f, define = frozen()
+    g, _ = frozen()
+    traced = collections.Counter()
+
+    def make(i):
+        def body(x):
+            traced[i] += 1
+            y = f(x) if i < 3 else g(x)
+            return jnp.where(y > 0, y, jnp.sin(y)) + jnp.linalg.norm(x) * 0 + i
+
+        return jax.jit(body)
+
+    jits = [make(i) for i in range(50)]
+
+    @jax.jit
+    def outer(x):
+        traced["outer"] += 1
+        return jits[0](x) + 1
+
+    def step(carry, _):
+        traced["scan"] += 1
+        return f(carry), None
+
+    def everything():
+        return [
+            *(float(jit(X)[0]) for jit in jits),
+            float(outer(X)[0]),
+            float(jax.lax.scan(step, X, None, length=2)[0][0]),
+            *(X + X).tolist(),
+            *jnp.sin(X).tolist(),
+        ]
+
+    first = everything()
+    assert everything() == first
+    traced.clear()
+    compilations.clear()
+    define(3.0)
+    second = everything()
+    assert counted() == (1, 0)
+    assert set(traced) == {0, 1, 2, "outer", "scan"}
+    assert set(traced.values()) == {1}
+    assert len(compilations) == 5
+    assert [a != b for a, b in zip(first, second, strict=True)].count(True) == 5
+    assert (second[0], second[50], second[51]) == (3.0, 4.0, 9.0)
+
+
+def test_a_registration_that_changes_nothing_traces_nothing(compilations, counted):
+    f, _ = frozen()
+    traced = []
+    call = jax.jit(lambda x: traced.append(None) or f(x))
+    call(X)
+    compilations.clear()
+
+    @f.dispatch
+    def other(x: str):
+        return x
+
+    assert float(call(X)[0]) == 2.0
+    assert (len(traced), compilations, counted()) == (1, [], (0, 0))
+
+
+def test_decisions_for_other_arguments_are_not_touched(counted):
+    """One function, and of its decisions one changes."""
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def unit(name: str):
+        return 1.0
+
+    @dispatch
+    def unit(number: int):
+        return 2.0
+
+    plum_freeze.freeze(unit, on_late="accept")
+    traced = collections.Counter()
+
+    @jax.jit
+    def by_name(x):
+        traced["name"] += 1
+        return x * unit("m")
+
+    @jax.jit
+    def by_number(x):
+        traced["number"] += 1
+        return x * unit(3)
+
+    by_name(X), by_number(X)
+
+    @dispatch
+    def unit(name: str):
+        return 3.0
+
+    assert (float(by_name(X)[0]), float(by_number(X)[0])) == (3.0, 2.0)
+    assert traced == {"name": 2, "number": 1}
+    assert counted() == (1, 0)
+
+
+# -- traces that are under way -------------------------------------------------------------------
+
+
+def test_a_change_in_the_middle_of_a_trace(counted):
+    f, define = frozen()
+
+    @jax.jit
+    def body(x):
+        y = f(x)
+        if not done:
+            done.append(None)
+            define(3.0)
+        return f(y)
+
+    done = []
+    assert float(body(X)[0]) == 6.0, "the line before it is not run again"
+    assert float(body(X)[0]) == 9.0
+    assert counted() == (1, 0)
+
+
+def test_a_change_while_another_thread_traces(counted):
+    """It lands after the other thread has taken the decision, and before it has its result."""
+    f, define = frozen()
+    taken, changed = threading.Event(), threading.Event()
+
+    @jax.jit
+    def body(x):
+        y = f(x)
+        taken.set()
+        assert changed.wait(60)
+        return y
+
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(float(body(X)[0])))
+    thread.start()
+    assert taken.wait(60)
+    define(3.0)
+    changed.set()
+    thread.join()
+    assert answers == [2.0], "the call began before the change"
+    assert float(body(X)[0]) == 3.0
+    assert counted() == (1, 0)
+
+
+def test_a_change_while_another_thread_compiles(counted, monkeypatch):
+    """Its trace is done, and its executable is not in the fast path yet."""
+    f, define = frozen()
+    body = jax.jit(lambda x: f(x) + 1)
+    compiles, changed = threading.Event(), threading.Event()
+    real = pjit._get_fastpath_data
+
+    def slow(*args, **kw):
+        if threading.current_thread() is thread:
+            compiles.set()
+            assert changed.wait(60)
+        return real(*args, **kw)
+
+    monkeypatch.setattr(pjit, "_get_fastpath_data", slow)
+    thread = threading.Thread(target=lambda: body(X))
+    thread.start()
+    assert compiles.wait(60)
+    define(3.0)
+    changed.set()
+    thread.join()
+    assert float(body(X)[0]) == 4.0
+    assert counted() == (1, 0)
+
+
+def test_a_decision_on_a_thread_that_a_traced_function_starts(counted):
+    """No trace is open on that thread: what it finds counts as baked in everywhere."""
+    dispatch = plum.Dispatcher()
+
+    def define(factor):
+        @dispatch
+        def unit(name: str):
+            return factor
+
+        return unit
+
+    unit = define(2.0)
+    plum_freeze.freeze(unit, on_late="accept")
+
+    @jax.jit
+    def body(x):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(unit("m")))
+        thread.start()
+        thread.join()
+        return x * found[0]
+
+    assert float(body(X)[0]) == 2.0
+    define(3.0)
+    assert float(body(X)[0]) == 3.0
+    assert counted() == (0, 1)
+
+
+def test_threads_that_trace_call_and_register(request):
+    """Values only ever come from methods that were there during the call."""
+    before = sys.getswitchinterval()
+    request.addfinalizer(lambda: sys.setswitchinterval(before))
+    f, define = frozen(1.0)
+    inner = jax.jit(lambda x: f(x) * 2)
+    shared = [jax.jit(lambda x, i=i: inner(x) + i) for i in range(4)]
+    lowest, highest, errors, stop = [1.0], [1.0], [], threading.Event()
+
+    def register():
+        k = 1.0
+        while not stop.is_set():
+            k += 1.0
+            highest[0] = k
+            define(k)
+            lowest[0] = k
+            time.sleep(0.002)
+
+    def call(seed):
+        rng = random.Random(seed)
+        while not stop.is_set():
+            i = rng.randrange(4)
+            jitted = shared[i] if rng.random() < 0.8 else jax.jit(lambda x, i=i: inner(x) + i)
+            least = lowest[0]
+            value = (float(jitted(X)[0]) - i) / 2
+            if not least <= value <= highest[0]:
+                errors.append((least, value, highest[0]))
+
+    def guarded(work, *args):
+        try:
+            work(*args)
+        except BaseException:
+            errors.append(traceback.format_exc())
+
+    threads = [threading.Thread(target=guarded, args=(register,))]
+    threads += [threading.Thread(target=guarded, args=(call, seed)) for seed in range(5)]
+    with remembered_compilations():
+        sys.setswitchinterval(1e-6)
+        for thread in threads:
+            thread.start()
+        time.sleep(SECONDS)
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert errors == []
+    assert all(float(jitted(X)[0]) == 2 * lowest[0] + i for i, jitted in enumerate(shared))
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+
+def test_what_traces_depend_on_goes_with_them():
+    f, _ = frozen()
+    gc.collect()
+    before = len(_dependencies._dependents)
+    jits = [jax.jit(lambda x, i=i: f(x) + i) for i in range(20)]
+    for jitted in jits:
+        jitted(X)
+    assert len(_dependencies._dependents) >= before + 20
+    del jits, jitted
+    gc.collect()
+    assert len(_dependencies._dependents) <= before
+
+
+@pytest.mark.parametrize("way", ["exact", "epoch"])
+def test_many_redefinitions_leave_nothing_behind(way, monkeypatch):
+    if way == "epoch":
+        monkeypatch.setattr(_invalidation, "_why_not", "this test")
+    f, define = frozen()
+    body = jax.jit(lambda x: f(x) + 1)
+    sizes = []
+    for k in range(1, 401):
+        define(float(k % 7))
+        if k % 50 == 0:
+            assert float(body(X)[0]) == k % 7 + 1
+        if k % 100 == 0:
+            gc.collect()
+            sizes.append(len(_dependencies._dependents))
+    assert sizes[-1] <= sizes[0], sizes
+    monkeypatch.undo()
+
+
+# -- what is said --------------------------------------------------------------------------------
+
+
+def test_the_warning_names_what_is_traced_again():
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: jax.Array):
+        return x
+
+    plum_freeze.freeze(f)
+
+    @jax.jit
+    def my_algorithm(x):
+        return f(x) + 1
+
+    my_algorithm(X)
+    line = my_algorithm.__wrapped__.__code__.co_firstlineno
+    with pytest.warns(plum_freeze.LateRegistrationWarning) as caught:
+
+        @dispatch
+        def f(x: jax.Array):
+            return x * 2
+
+    text = str(caught[0].message)
+    assert f"my_algorithm (test_seam.py:{line})" in text
+    assert "\nretraces: " in text
+
+
+def test_the_warning_says_when_nothing_compiled_has_it():
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: int):
+        return x
+
+    plum_freeze.freeze(f)
+    f(1)
+    with pytest.warns(plum_freeze.LateRegistrationWarning, match="retraces: nothing"):
+
+        @dispatch
+        def f(x: int):
+            return x * 2
+
+
+def test_the_report_says_which_way_and_what_is_compiled():
+    f, define = frozen()
+
+    @jax.jit
+    def my_algorithm(x):
+        return f(x) + 1
+
+    my_algorithm(X)
+    report = plum_freeze.report(f)
+    assert report.as_dict()["invalidation"]["by"] == "exact"
+    (function,) = report.as_dict()["functions"]
+    assert any("my_algorithm (test_seam.py:" in each for each in function["compiled_in"])
+    assert "my_algorithm (test_seam.py:" in str(report)
+    assert "invalidated exactly" in str(report)
+
+
+PROGRAM = """
+import jax, jax.numpy as jnp, plum, plum_freeze
+plum_freeze.install()
+dispatch = plum.Dispatcher()
+
+@dispatch
+def f(x: jax.Array):
+    return x * 2
+
+plum_freeze.freeze(f, on_late="accept")
+call = jax.jit(lambda x: f(x) + 1)
+print(float(call(jnp.ones(()))))
+
+@dispatch
+def f(x: jax.Array):
+    return x * 3
+
+print(float(call(jnp.ones(()))))
+print(plum_freeze.report(f).as_dict()["invalidation"])
+"""
+
+
+def run(way):
+    env = os.environ | {"PLUM_FREEZE_INVALIDATION": way}
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM], env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_switch_forces_the_epoch():
+    found = run("epoch")
+    assert found.stdout.splitlines()[:2] == ["3.0", "4.0"], found.stderr
+    assert "'by': 'epoch', 'why': 'PLUM_FREEZE_INVALIDATION=epoch'" in found.stdout
+    assert "'by': 'exact'" in run("exact").stdout
+
+
+def test_a_wrong_switch_is_named():
+    found = run("sometimes")
+    assert found.returncode == 1
+    assert "PLUM_FREEZE_INVALIDATION='sometimes' is no way of invalidation" in found.stderr
+
+
+def test_jax_filters_our_frames_from_tracebacks():
+    f, _ = frozen()
+
+    @f.dispatch
+    def wrong(x: int, y: int):
+        return x
+
+    @jax.jit
+    def body(x):
+        f(x)
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError) as caught:
+        body(X)
+    files = [frame.filename for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert not [file for file in files if Path(file).parent.name == "plum_freeze"], files
