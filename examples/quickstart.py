@@ -34,9 +34,15 @@ class Program:
         def func(a: float | Float[Array, ""]):
             return 2.1 * a
 
+        def call(a):
+            return func(a)
+
+        def algorithm(a):
+            return func(a) + 0 * a
+
         self.func = func
-        self.jitted = jax.jit(lambda a: func(a))
-        self.algorithm = jax.jit(lambda a: func(a) + 0 * a)
+        self.jitted = jax.jit(call)
+        self.algorithm = jax.jit(algorithm)
         self.gradient = jax.grad(lambda a: func(a))
 
     def register_late(self):

@@ -68,11 +68,18 @@ class Decision(Baked):
         if missing < 0 or (missing and not signature.has_varargs):
             return False
         hints = signature.expand_varargs(len(self.types))
-        if self.invoked:
-            answers = list(map(_is_within, self.types, hints))
-        else:
-            answers = list(map(_matches, self.types, self.witnesses, hints))
-        return False if False in answers else None if None in answers else True
+        answers = (
+            map(_is_within, self.types, hints)
+            if self.invoked
+            else map(_matches, self.types, self.witnesses, hints)
+        )
+        applies: bool | None = True
+        for answer in answers:
+            if answer is False:  # the others need not be compared
+                return False
+            if answer is None:
+                applies = None
+        return applies
 
     def changes(self, methods: Sequence[Method], new: Sequence[Method]) -> bool:
         """Whether it may be taken differently once the function has the methods `new` as well.

@@ -113,7 +113,7 @@ def invalidate(decisions: Collection[Baked]) -> None:
     sites = _dependencies.dependents(decisions) if log.isEnabledFor(logging.INFO) else []
     if why_not() == "" and _seam.invalidate(decisions):
         exact += 1
-        log.info("traced again at the next call: %s", ", ".join(map(str, sites)) or "nothing")
+        log.info("compiled again at the next call: %s", ", ".join(map(str, sites)) or "nothing")
     else:
         for decision in decisions:
             decision.valid = False

@@ -134,8 +134,13 @@ def _swapped(function: Function, methods: list[Method]) -> list[Method]:
 
 def _is_known(function: Function, entries: list[Entry]) -> bool:
     """Whether the function has these very methods: a cell or a doctest that runs again."""
-    new = _methods_of(function, entries)
-    pending = _methods_of(function, _plum.pending_entries(function))
+    waiting = _plum.pending_entries(function)
+    olds = [each.implementation for each in _plum.resolved_methods(function)]
+    olds += [each.implementation for each in waiting]
+    for entry in entries:  # most are new, and this shows it before any annotation is resolved
+        if not any(_decisions.is_same_code(old, entry.implementation) for old in olds):
+            return False
+    new, pending = _methods_of(function, entries), _methods_of(function, waiting)
     if new is None or pending is None:
         return False
     methods = [*_plum.resolved_methods(function), *pending]
@@ -197,12 +202,12 @@ def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -
 def _late(function: Function, table: Table, entries: list[Entry], origin: Origin) -> Late | None:
     """What is late about a registration; None if the function is free."""
     seal = table.seal
-    changed: list[Decision] = []
-    if seal is not None or _plum.is_plums_own(function):
-        changed = changed_decisions(function, table, entries)
-    if seal is None and _plum.is_plums_own(function) and changed:
+    if seal is None and _plum.is_plums_own(function):
         seal = latest_seal()  # conversions and promotions belong to every frozen function
     if seal is None:
+        return None
+    changed = changed_decisions(function, table, entries)
+    if table.seal is None and not changed:
         return None
     texts = tuple(f"{function.__name__}{each} (was {each.chosen})" for each in changed)
     forecast = _invalidation.forecast(changed, blind=table.blind)

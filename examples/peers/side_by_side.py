@@ -101,8 +101,9 @@ def main(work, times):
         results = [compared(plain["numbers"], turn["numbers"]) for turn in found[one]]
         text += f"   {max(results, key=('identical', 'close', 'DIFFERENT').index)}"
         if one != "plain":
-            factors = [times_of[kind][0] / plain[kind][0] for kind in ("whole", "later")]
-            text += f", whole {factors[0]:.2f} and later {factors[1]:.2f} of plain"
+            for kind in ("whole", "later"):
+                clock, processor = (a / b for a, b in zip(times_of[kind], plain[kind], strict=True))
+                text += f", {kind} {clock:.2f} ({processor:.2f}) of plain"
         print(text)
         if "DIFFERENT" in results:
             sys.exit(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
@@ -99,6 +100,7 @@ def as_data(rows: list[Row]) -> dict[str, Any]:
     """Everything as plain data."""
     return {
         "versions": versions(),
+        "load": os.getloadavg() if hasattr(os, "getloadavg") else None,
         "columns": COLUMNS,
         "rows": [
             {

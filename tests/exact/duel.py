@@ -12,7 +12,7 @@ import numpy as np
 from . import leaves, nodes
 
 counts: Counter[str] = Counter()
-STEPS = 120  # of one program
+STEPS = 300  # of one program
 
 
 class Stale(AssertionError):
@@ -46,16 +46,16 @@ class Program:
     def step(self) -> None:
         """Change a decision, or call a node, maybe by a jit of its own."""
         rng = self.rng
-        if rng.random() < 0.15:
+        if rng.random() < 0.06:
             self.change()
             return
-        if rng.random() < 0.03:
+        if rng.random() < 0.015:
             self.change_while_it_is_traced()
             return
         number = rng.randrange(len(self.nodes))
         node, way = self.nodes[number], ""
         call = node.call
-        if rng.random() < 0.1:
+        if rng.random() < 0.04:
             call, way = jax.jit(call), "a new jit of "
         self.history.append(f"{way}n{number}")
         self.compare(call, node.model()[0])

@@ -51,7 +51,7 @@ class Evenly(providers.HypothesisProvider):
         return self.source.randint(min_value, max_value)
 
 
-providers.AVAILABLE_PROVIDERS["evenly"] = Evenly
+providers.AVAILABLE_PROVIDERS["evenly"] = f"{__name__}.{Evenly.__name__}"
 
 
 class Machine(RuleBasedStateMachine):

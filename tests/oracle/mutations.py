@@ -20,6 +20,7 @@ from plum_freeze import (
     _guard,
     _jax,
     _key_function,
+    _plum,
     _result,
     _static,
     _table,
@@ -68,6 +69,14 @@ def static_zero_has_no_sign(patch):
 
 def pytrees_have_no_auxiliary_data(patch):
     patch.setattr(_apart, "_auxiliary_key", lambda value, auxiliary: None)
+
+
+def promises_are_not_kept(patch):
+    patch.setattr(_world, "_keep", lambda table, promise: None)
+
+
+def parents_are_not_watched(patch):
+    patch.setattr(_plum, "parents_holding", lambda function: [])
 
 
 def virtual_subclasses_are_ignored(patch):
@@ -145,6 +154,8 @@ MUTATIONS = {
         static_zero_has_no_sign,
         pytrees_have_no_auxiliary_data,
         virtual_subclasses_are_ignored,
+        promises_are_not_kept,
+        parents_are_not_watched,
         conversions_are_never_forgotten,
         failed_lookups_are_remembered,
         globals_are_read_once,
