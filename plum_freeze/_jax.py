@@ -1,4 +1,4 @@
-"""Everything that touches JAX and jaxtyping. No other module imports them.
+"""Everything that touches JAX and jaxtyping. Of the others, `_seam` and `_selftest` import JAX.
 
 JAX is imported when it is first needed and the program has it already: a program that never
 imports JAX has no array and no tracer, and every question here is answered without it.

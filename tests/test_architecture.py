@@ -21,7 +21,8 @@ def imports(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_who_imports_what(path):
     tops = {name.partition(".")[0] for name in imports(path)}
-    if path.name != "_jax.py":
+    # What it takes to invalidate exactly is much, and goes together: it has files of its own.
+    if path.name not in ("_jax.py", "_seam.py", "_selftest.py"):
         assert not tops & {"jax", "jaxlib", "jaxtyping"}
     private = [name for name in imports(path) if re.match(r"plum\._|plum\.\w+\._", name)]
     if path.name != "_plum.py":

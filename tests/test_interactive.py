@@ -51,7 +51,7 @@ def size(function):
         "invoked": len(table.invoked),
         "unwatched": len(_waiting._unwatched),
         "bodies": len(_waiting.bodies()),
-        "waiting": len(_world._waiting),
+        "waiting": len(_world._awaited) + len(_world._kept),
         # The registrations that we know: no more than plum itself keeps.
         "known": len(table.known) - len(_plum.entries(function)),
     }
