@@ -17,6 +17,8 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plum_freeze._epoch import epoch
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from types import CodeType, FrameType
@@ -124,11 +126,11 @@ def note(decision: Baked) -> None:
     inner = _thread.traces[-1] if _thread.traces else None
     if inner is None:
         # A thread that a traced function started? What it finds may end in the trace.
-        decision.everywhere = True
+        _bake_everywhere(decision)
     else:
         inner.decisions.add(decision)
         if not decision.everywhere and _below_unknown(sys._getframe(1), inner.boundary):
-            decision.everywhere = True
+            _bake_everywhere(decision)
 
 
 def inherit(decisions: Collection[Baked]) -> None:
@@ -140,7 +142,13 @@ def inherit(decisions: Collection[Baked]) -> None:
         outer.decisions |= set(decisions)
     if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
         for decision in decisions:
-            decision.everywhere = True
+            _bake_everywhere(decision)
+
+
+def _bake_everywhere(decision: Baked) -> None:
+    decision.everywhere = True
+    if not decision.valid:  # it has changed meanwhile, and whoever changed it did not know this
+        epoch.move()
 
 
 def of(jaxpr: Any) -> frozenset[Baked]:

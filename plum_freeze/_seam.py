@@ -119,16 +119,16 @@ def _trace_to_jaxpr_dynamic(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any
     return result
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser that traces may run anywhere
 _open = 0
 
 
 def _opened(boundary: FrameType) -> _dependencies.Trace:
     global _open  # noqa: PLW0603
     with _lock:
-        if not _open:
-            on_first()
         _open += 1
+        if _open == 1:
+            on_first()
     return _dependencies.opened(boundary)
 
 
