@@ -71,7 +71,7 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
     if not _matters(table):
         result = proceed()
         table.known.update(entry.key for entry in entries)
-        table.generation = object()
+        table.landed()
         _note(function, entries, origin)
         return result
     is_known = _is_known(function, entries)
@@ -181,7 +181,7 @@ def _landed(function: Function, table: Table) -> None:
     """A registration has happened: invalidate what it changes."""
     # A thread that resolves now and stores later must see that it was overtaken. The record is
     # read after that, so each decision is either in it or made with the new methods.
-    table.generation = object()
+    table.landed()
     invalidate_changed(function, table, [])
 
 

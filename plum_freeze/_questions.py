@@ -59,6 +59,8 @@ def asked(function: Function, target: Any) -> None:
     table = _table.table_of(function)
     if table is None:
         return
+    if _plum.has_pending(function):
+        _plum.resolve_pending(function)
     if isinstance(target, tuple):
         types = tuple(map(type, target))
         table.record(types, Decision(types, (None,) * len(types), UNKNOWN))

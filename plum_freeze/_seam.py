@@ -7,9 +7,10 @@ used again, and what a trace depends on can be kept with it (see `_dependencies`
 
 When decisions change, the C++ fast paths are cleared. That is cheap, since what is compiled stays
 compiled: each jitted function comes by here once at its next call, and only a trace that depends on
-an old decision is evicted and made again. A trace that is under way meanwhile, on this thread or on
-another, gives its result to whoever called. It does not get into the fast path: C++ has made the
-place for it before, and that was cleared (measured on JAX 0.10.2 and 0.12).
+an old decision is evicted and made again. A trace that is under way meanwhile on this thread gives
+its result to whoever called. It does not get into the fast path: C++ has made the place for it
+before, and that was cleared (measured on JAX 0.10.2 and 0.12). If it is on another thread, the
+epoch is moved.
 
 These are private names of JAX. Whether they do what is said here, `_selftest` finds out; where they
 do not, the epoch is moved.
@@ -17,9 +18,11 @@ do not, the epoch is moved.
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 from pathlib import Path
+from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
 import wrapt
@@ -48,7 +51,7 @@ def install() -> str | None:
 
     JAX is there already.
     """
-    from jax._src import lib, pjit
+    from jax._src import lib, pjit, util
     from jax._src.interpreters import partial_eval
     from jax._src.traceback_util import register_exclusion
 
@@ -59,16 +62,30 @@ def install() -> str | None:
         "pjit._cpp_pjit_cache_explicit_attributes": (pjit, "_cpp_pjit_cache_explicit_attributes"),
         "partial_eval.trace_to_jaxpr": (partial_eval, "trace_to_jaxpr"),
         "partial_eval.trace_to_jaxpr_dynamic": (partial_eval, "trace_to_jaxpr_dynamic"),
+        "partial_eval.explain": (partial_eval, "explain"),
+        "util.weakref_lru_cache": (util, "weakref_lru_cache"),
         "lib._jax.PjitFunctionCache": (getattr(lib, "_jax", None), "PjitFunctionCache"),
     }
     missing = [name for name, (module, attr) in needed.items() if not hasattr(module, attr)]
     if missing:
         return f"this JAX has no {', '.join(missing)}"
+    native: Any = partial_eval  # its stub says nothing of the cache
+    inner = [f for f in gc.get_referents(native.trace_to_jaxpr) if _is_traces(f, native.__name__)]
+    if len(inner) != 1:
+        return "this JAX keeps its traces in another way"
     register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's own way
     wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
-    wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr", _trace_to_jaxpr)
+    # JAX's own cache, made once more, around a function that says what a trace depends on before
+    # anyone gets it: other threads that want the same trace wait in there for the first.
+    cache: Any = util.weakref_lru_cache(maxsize=None, explain=native.explain)
+    traced = cache(wrapt.FunctionWrapper(inner[0], _trace))
+    native.trace_to_jaxpr = wrapt.FunctionWrapper(traced, _trace_to_jaxpr)
     wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr_dynamic", _trace_to_jaxpr_dynamic)
     return None
+
+
+def _is_traces(value: Any, module: str) -> bool:
+    return isinstance(value, FunctionType) and value.__module__ == module
 
 
 # -- what JAX calls ------------------------------------------------------------------------------
@@ -91,18 +108,35 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         pjit._infer_params_cached.cache_clear()
 
 
+class _Thread(threading.local):
+    made: Any = None  # the jaxpr that this thread has made last
+
+
+_thread = _Thread()
+
+
+def _trace(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A function is traced."""
+    trace = _opened(sys._getframe())
+    try:
+        result = wrapped(*args, **kwargs)
+    finally:
+        _closed(trace)
+    _dependencies.settle(result[0], args[0], trace.decisions)
+    _thread.made = result[0]
+    return result
+
+
 def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A function is traced, or a trace of it is found."""
     while True:
-        trace = _opened(sys._getframe())
-        try:
-            result = wrapped(*args, **kwargs)
-        finally:
-            _closed(trace)
-        decisions = _dependencies.settle(result[0], args[0], trace.decisions)
+        _thread.made = None
+        result = wrapped(*args, **kwargs)
+        made, _thread.made = _thread.made, None
+        decisions = _dependencies.of(result[0])
         # A trace that was made just now is what the caller gets, even if a decision has changed
         # meanwhile: plainly, the lines before the change would not run again either.
-        if trace.decisions or all(decision.valid for decision in decisions):
+        if made is result[0] or all(decision.valid for decision in decisions):
             _dependencies.inherit(decisions)
             return result
         wrapped.evict_weakref(args[0])
@@ -152,6 +186,10 @@ def invalidate(decisions: Collection[Baked]) -> bool:
     for decision in decisions:
         decision.valid = False
     if any(decision.everywhere for decision in decisions):
+        return False
+    # Traces of other threads are under way. What they end with has the old decision or the new one,
+    # and a third thread may wait for it inside of JAX: no order is certain.
+    if len(_dependencies.anywhere) > len(_dependencies.traces()):
         return False
     clear_fast_paths()
     return True

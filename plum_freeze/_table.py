@@ -68,12 +68,13 @@ class Table(dict[Any, Any]):
             one is not stored: plum's own race (its pull request 316) ends there.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.
+        unsure: Decisions since a registration that plum has not resolved yet; None if there is none.
     """
 
     __slots__ = (
         "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked",
         "known",
-        "methods", "parts", "placed", "seal",
+        "methods", "parts", "placed", "seal", "unsure",
     )  # fmt: skip
 
     def __init__(self, function: Function) -> None:
@@ -86,6 +87,7 @@ class Table(dict[Any, Any]):
         self.blind = False
         self.generation = object()
         self.methods: dict[int, Compiled] = {}
+        self.unsure: list[Decision] | None = None
         self.known = {entry.key for entry in _plum.entries(function)}
         self.parts: dict[Types, tuple[KeyPart, ...]] = {}
         self.placed: dict[int, list[tuple[dict[Any, Any], Any, Types]]] = {}
@@ -118,7 +120,19 @@ class Table(dict[Any, Any]):
         self.anchors.clear()
         self.invoked.clear()
         super().clear()
+        unsure, self.unsure = self.unsure, None
+        if unsure:
+            self.invalidate(unsure)
         after_clear(self)
+
+    def landed(self) -> None:
+        """A registration has happened, and plum resolves it at the next call.
+
+        Until it has, another thread may still decide by the old methods: plum takes registrations
+        from its list before it is done with them, and whoever looks then sees nothing pending.
+        """
+        self.generation = object()
+        self.unsure = []
 
     # -- sealing ---------------------------------------------------------------------------------
 
@@ -229,11 +243,17 @@ class Table(dict[Any, Any]):
                 self.decisions.clear()
                 self.blind = True
             self.decisions[key] = decision
+            if self.unsure is not None:
+                self.unsure.append(decision)
         if _dependencies.anywhere:
             self.note(self.generation, key)
-        if generation is not None and generation is not self.generation and _jax.tracing():
-            # A registration landed in between: the trace that is under way may be half old.
-            _invalidation.everything()
+        overtaken = generation is not None and generation is not self.generation
+        # What is pending was registered after plum had begun with this call, and whoever registered
+        # it may have looked at the record before this decision was in it.
+        if overtaken or _plum.has_pending(self.function):
+            self.decisions.pop(key, None)
+            if _jax.tracing():
+                _invalidation.everything()  # the trace that is under way may be half old
 
     def note(self, generation: object, *keys: Hashable) -> None:
         """Decisions under these keys are taken again, and something is traced meanwhile.

@@ -18,10 +18,12 @@ from plum_freeze import (
     _decisions,
     _entries,
     _guard,
+    _invalidation,
     _jax,
     _key_function,
     _plum,
     _result,
+    _seam,
     _static,
     _table,
     _world,
@@ -29,6 +31,14 @@ from plum_freeze import (
 from plum_freeze._keys import KeyPart
 
 from . import duel, library, machine
+
+
+def nothing_is_invalidated(patch):
+    patch.setattr(_invalidation, "invalidate", lambda decisions: None)
+
+
+def the_seam_evicts_nothing(patch):
+    patch.setattr(_seam, "invalidate", lambda decisions: True)
 
 
 def epoch_never_moves(patch):
@@ -68,7 +78,7 @@ def static_zero_has_no_sign(patch):
 
 
 def pytrees_have_no_auxiliary_data(patch):
-    patch.setattr(_apart, "_auxiliary_key", lambda value, auxiliary: None)
+    patch.setattr(_apart, "auxiliary_key", lambda value, auxiliary: None)
 
 
 def promises_are_not_kept(patch):
@@ -144,6 +154,8 @@ def types_alone_decide(patch):
 MUTATIONS = {
     made.__name__: made
     for made in (
+        nothing_is_invalidated,
+        the_seam_evicts_nothing,
         epoch_never_moves,
         cache_is_not_cleared,
         registration_changes_no_decision,

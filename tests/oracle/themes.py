@@ -115,4 +115,6 @@ def changed(name: str, function: int, way: str) -> list[Step]:
         call = Call(function, ("v", "a0"))
         return [method, call, call, call, Happens("set_attribute", "a0", "4"), call]
     method = Register(function, (("P", ""),), "return x.v * K", precedence=2)
-    return [method, array, array, array, Happens("set_global", "K", "4"), array]
+    call = Call(function, ("P(v)",))  # not in a trace, where the method is not compiled
+    first, then = Happens("set_global", "K", "2"), Happens("set_global", "K", "4")
+    return [method, first, call, call, call, then, call]
