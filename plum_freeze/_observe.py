@@ -95,7 +95,8 @@ class Observed(Table):
                 self.blind = True  # what a cache decides may end in a trace, and nobody notes it
             return session.decide(self, types)
         generation = self.generation
-        found: tuple[Any, Any] = super().__getitem__(types)
+        # not `super()`: another thread may change the class back at any moment
+        found: tuple[Any, Any] = dict.__getitem__(self, types)
         if _dependencies.anywhere:
             # Decisions that the types take: of this table, or of plum where it is only watched.
             # Where more decides, the entry that was found notes it.

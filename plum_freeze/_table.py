@@ -68,7 +68,7 @@ class Table(dict[Any, Any]):
             one is not stored: plum's own race (its pull request 316) ends there.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.
-        unsure: Decisions since a registration that plum has not resolved yet; None if there is none.
+        unsure: Decisions since a registration that plum has not resolved yet; None without one.
     """
 
     __slots__ = (
@@ -107,8 +107,8 @@ class Table(dict[Any, Any]):
         """Plum stores a decision that it took, while the function is only watched."""
         if self.seal is None:
             self.record(types, Decision(types, (None,) * len(types), value[0]))
-            decision = self.decisions[types]
-            if decision.implementation is UNKNOWN:
+            decision = self.decisions.get(types)
+            if decision is not None and decision.implementation is UNKNOWN:
                 decision.implementation = value[0]
             super().__setitem__(types, value)
 

@@ -37,7 +37,8 @@ class Seal(Step):
             world.library.report(functions)
         elif self.what == "freeze":
             world.library.freeze(functions, jit=world.jit, on_late=world.on_late)
-            world.sealed.update(present)
+            if world.library.seals:
+                world.sealed.update(present)
         else:
             world.library.thaw(functions)
             world.sealed.difference_update(present)

@@ -21,6 +21,7 @@ class Library:
     """What a frozen world needs of a freezer. This one does nothing at all."""
 
     keeps_callers = True
+    seals = True  # whether what is frozen is right without plum clearing its caches
     late: tuple[type[Warning], ...] = ()
     refusal: type[Exception] | None = None
 
@@ -57,6 +58,7 @@ class Plain(Library):
     """Plain plum twice, with new callers each time: nothing may ever differ."""
 
     keeps_callers = False
+    seals = False
 
 
 class Naive(Library):
