@@ -17,11 +17,12 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from plum_freeze import _kinds
 from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
-    from types import CodeType, FrameType
+    from types import FrameType
 
 KNOWN = frozenset(
     f"jax._src.{name}"
@@ -76,8 +77,12 @@ class _Thread(threading.local):
 
 _thread = _Thread()
 
-# How many traces are open in all threads. A hot call looks only at this list's truth.
-anywhere: list[None] = []
+# The traces that are open in all threads. A hot call looks only at this list's truth.
+anywhere: list[Trace] = []
+
+# Baked into traces of which we do not know all: it changes with every decision.
+_anything = Baked()
+_lock = threading.Lock()
 
 
 class Site(NamedTuple):
@@ -106,26 +111,27 @@ def traces() -> list[Trace]:
     return _thread.traces
 
 
-def opened(boundary: FrameType) -> Trace:
-    """A trace begins."""
-    trace = Trace(boundary)
+def collect(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:
+    """Call a function of JAX that traces, and say what is baked into the trace as well."""
+    trace = Trace(sys._getframe())
     _thread.traces.append(trace)
-    anywhere.append(None)
-    return trace
-
-
-def closed(trace: Trace) -> None:
-    """It has ended; the innermost that is open is the one that began last."""
-    trace.boundary = None
-    _thread.traces.pop()
-    anywhere.pop()
+    anywhere.append(trace)
+    try:
+        return function(*args, **kwargs), trace.decisions
+    finally:
+        trace.boundary = None
+        _thread.traces.pop()
+        anywhere.remove(trace)
 
 
 def note(decision: Baked) -> None:
     """A decision is taken now; some trace is open, here or on another thread."""
     inner = _thread.traces[-1] if _thread.traces else None
     if inner is None:
-        # A thread that a traced function started? What it finds may end in the trace.
+        # A thread that a traced function started? What it finds may end in the trace, and with it
+        # what is baked into compiled code that it runs.
+        for trace in list(anywhere):
+            trace.decisions.add(_anything)
         _bake_everywhere(decision)
     else:
         inner.decisions.add(decision)
@@ -139,9 +145,9 @@ def inherit(decisions: Collection[Baked]) -> None:
         return
     outer = _thread.traces[-1] if _thread.traces else None
     if outer is not None:
-        outer.decisions |= set(decisions)
+        outer.decisions.update(decisions)
     if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
-        for decision in decisions:
+        for decision in list(decisions):
             _bake_everywhere(decision)
 
 
@@ -149,6 +155,15 @@ def _bake_everywhere(decision: Baked) -> None:
     decision.everywhere = True
     if not decision.valid:  # it has changed meanwhile, and whoever changed it did not know this
         epoch.move()
+
+
+def anything() -> Baked:
+    """Some decision changes, and with it what stands for any of them. There is a new one then."""
+    global _anything
+    new = Baked()
+    with _lock:
+        changed, _anything = _anything, new
+    return changed
 
 
 def of(jaxpr: Any) -> frozenset[Baked]:
@@ -181,26 +196,23 @@ def _forget(key: int, gone: weakref.ref[Any]) -> None:
 def dependents(decisions: Iterable[Baked]) -> list[Site]:
     """The functions whose traces have one of these decisions baked in, by file and line."""
     wanted = set(decisions)
+    if not wanted:
+        return []
+    wanted.add(_anything)
     found = {d.site for d in list(_dependents.values()) if d.site and wanted & d.decisions}
     return sorted(found, key=lambda site: (site.file, site.line, site.name))
 
 
 def _site(function: Any) -> Site | None:
     """Where a traced function was written; None if it is no function of Python."""
-    while True:
-        inner = (
-            getattr(function, "plum_freeze_method", None)
-            or getattr(function, "__wrapped__", None)
-            or getattr(function, "func", None)
-        )
-        if inner is None:
-            break
-        function = inner
-    code: CodeType | None = getattr(function, "__code__", None)
-    if code is None:
+    found = _kinds.layers(function)
+    if not found:
         return None
-    module = getattr(function, "__module__", None)
-    outside, _, name = getattr(function, "__qualname__", code.co_qualname).rpartition("<locals>.")
+    # what is traced for a frozen method is a function of ours, which says for which
+    found = _kinds.layers(getattr(found[-1], "plum_freeze_method", None)) or found
+    code = found[-1].__code__
+    outside, _, name = found[-1].__qualname__.rpartition("<locals>.")
+    module = found[-1].__module__
     if module and module != "__main__" and not outside:
         name = f"{module}.{name}"
     return Site(name, code.co_filename, code.co_firstlineno)

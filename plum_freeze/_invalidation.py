@@ -93,9 +93,9 @@ def forecast(decisions: Collection[Baked], *, blind: bool) -> Forecast:
         decisions: The decisions.
         blind: Whether decisions of their function were taken that are not in the record.
     """
-    sites = tuple(_dependencies.dependents(decisions))
     if "jax" not in sys.modules:
         return Forecast((), "")
+    sites = tuple(_dependencies.dependents(decisions))
     if blind:
         return Forecast(sites, "decisions were taken that nobody took note of")
     if any(decision.everywhere for decision in decisions):
@@ -105,19 +105,28 @@ def forecast(decisions: Collection[Baked], *, blind: bool) -> Forecast:
     return Forecast(sites, _why_not or "")
 
 
-def invalidate(decisions: Collection[Baked]) -> None:
-    """Nothing that was compiled with one of these decisions is ever used again."""
+def invalidate(decisions: Collection[Baked], *, blind: bool) -> None:
+    """Nothing that was compiled with one of these decisions is ever used again.
+
+    Args:
+        decisions: The decisions.
+        blind: As for `forecast`: then nothing at all.
+    """
     global exact  # noqa: PLW0603
-    if "jax" not in sys.modules or not decisions:
-        return
     sites = _dependencies.dependents(decisions) if log.isEnabledFor(logging.INFO) else []
-    if why_not() == "" and _seam.invalidate(decisions):
+    changed = [*decisions, _dependencies.anything()] if decisions else []
+    for each in changed:
+        each.valid = False
+    if blind:
+        everything()
+        return
+    if "jax" not in sys.modules or not changed:
+        return
+    if why_not() == "" and _seam.invalidate(changed):
         exact += 1
         log.info("compiled again at the next call: %s", ", ".join(map(str, sites)) or "nothing")
     else:
-        for decision in decisions:
-            decision.valid = False
-        epoch.move()
+        everything()
 
 
 def everything() -> None:

@@ -56,7 +56,11 @@ class Session:
         )
 
     def decide(self, table: Table, types: tuple[type, ...]) -> tuple[Any, Any]:
-        """What plum calls for arguments of these types, and what it converts the result to."""
+        """What plum calls for arguments of these types, and what it converts the result to.
+
+        Raises:
+            NotImplementedError: A kind of block does not say.
+        """
         raise NotImplementedError
 
 
@@ -109,7 +113,7 @@ class Observed(Table):
         return found
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a finaliser that traces may run anywhere
 _blocks = 0
 
 
@@ -141,8 +145,18 @@ def stop() -> None:
                 table.__class__ = Table  # type: ignore[assignment]
 
 
-_seam.on_first, _seam.on_last = start, stop
-_tracing.on_first, _tracing.on_last = start, stop
+def start_trace() -> None:
+    """A trace begins, maybe inside of another: then there is nothing to do but to count it."""
+    global _blocks  # noqa: PLW0603
+    with _lock:
+        if _blocks:
+            _blocks += 1
+        else:
+            start()
+
+
+_seam.on_first, _seam.on_last = start_trace, stop
+_tracing.on_first, _tracing.on_last = start_trace, stop
 
 
 def apart(function: Any, *args: Any) -> Any:

@@ -19,7 +19,6 @@ do not, the epoch is moved.
 from __future__ import annotations
 
 import gc
-import sys
 import threading
 from pathlib import Path
 from types import FunctionType
@@ -28,20 +27,24 @@ from typing import TYPE_CHECKING, Any
 import wrapt
 
 from plum_freeze import _dependencies
+from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
-    from types import FrameType
 
     from plum_freeze._dependencies import Baked
+
+
+MOST_TRIES = 4
+"""How often a trace with an old decision may come back after it was evicted. It never does."""
 
 
 def _nothing() -> None:
     pass
 
 
-# Called when the first trace of the process opens, and when the last one has ended: lookups of
-# dispatched functions are watched meanwhile. Set by `_observe`.
+# Called when a trace begins, and when it has ended: lookups of dispatched functions are watched
+# meanwhile. Set by `_observe`.
 on_first: Callable[[], None] = _nothing
 on_last: Callable[[], None] = _nothing
 
@@ -95,17 +98,16 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A jitted function is called, and not by its fast path: it is traced, or a trace is found."""
     from jax._src import pjit
 
+    tries = 0
     while True:
-        trace = _dependencies.opened(sys._getframe())
-        try:
-            result = wrapped(*args, **kwargs)
-        finally:
-            _dependencies.closed(trace)
-        decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], trace.decisions)
-        if trace.decisions or all(decision.valid for decision in decisions):
+        result, collected = _dependencies.collect(wrapped, args, kwargs)
+        decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], collected)
+        if collected or all(decision.valid for decision in decisions):
             _dependencies.inherit(decisions)
             return result
         pjit._infer_params_cached.cache_clear()
+        tries += 1
+        _give_up_after(tries)
 
 
 class _Thread(threading.local):
@@ -117,18 +119,15 @@ _thread = _Thread()
 
 def _trace(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A function is traced."""
-    trace = _opened(sys._getframe())
-    try:
-        result = wrapped(*args, **kwargs)
-    finally:
-        _closed(trace)
-    _dependencies.settle(result[0], args[0], trace.decisions)
+    result, collected = _watched(wrapped, args, kwargs)
+    _dependencies.settle(result[0], args[0], collected)
     _thread.made = result[0]
     return result
 
 
 def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A function is traced, or a trace of it is found."""
+    tries = 0
     while True:
         _thread.made = None
         result = wrapped(*args, **kwargs)
@@ -140,39 +139,30 @@ def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
             _dependencies.inherit(decisions)
             return result
         wrapped.evict_weakref(args[0])
+        tries += 1
+        _give_up_after(tries)
+
+
+def _give_up_after(tries: int) -> None:
+    """A trace with an old decision came back: JAX has kept it where we do not know."""
+    if tries >= MOST_TRIES:
+        epoch.move()
 
 
 def _trace_to_jaxpr_dynamic(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A function is traced, and whoever called keeps the trace, or it becomes part of another."""
-    trace = _opened(sys._getframe())
-    try:
-        result = wrapped(*args, **kwargs)
-    finally:
-        _closed(trace)
-    _dependencies.inherit(trace.decisions)
+    result, collected = _watched(wrapped, args, kwargs)
+    _dependencies.inherit(collected)
     return result
 
 
-_lock = threading.RLock()  # a finaliser that traces may run anywhere
-_open = 0
-
-
-def _opened(boundary: FrameType) -> _dependencies.Trace:
-    global _open  # noqa: PLW0603
-    with _lock:
-        _open += 1
-        if _open == 1:
-            on_first()
-    return _dependencies.opened(boundary)
-
-
-def _closed(trace: _dependencies.Trace) -> None:
-    global _open  # noqa: PLW0603
-    _dependencies.closed(trace)
-    with _lock:
-        _open -= 1
-        if not _open:
-            on_last()
+def _watched(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:
+    """The same as `collect`, and lookups are watched meanwhile."""
+    on_first()
+    try:
+        return _dependencies.collect(function, args, kwargs)
+    finally:
+        on_last()
 
 
 # -- invalidation --------------------------------------------------------------------------------
@@ -181,10 +171,8 @@ def _closed(trace: _dependencies.Trace) -> None:
 def invalidate(decisions: Collection[Baked]) -> bool:
     """Have all that depends on these decisions traced again; say False if that is not in reach.
 
-    Then the epoch has to be moved.
+    They are not valid any more. With False the epoch has to be moved.
     """
-    for decision in decisions:
-        decision.valid = False
     if any(decision.everywhere for decision in decisions):
         return False
     # Traces of other threads are under way. What they end with has the old decision or the new one,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from plum_freeze import _dependencies, _seam
 from plum_freeze._dependencies import Baked
+from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,7 @@ def failure() -> str | None:
 
 
 def _failure(jax: Any, x: Any) -> str | None:
-    world = _World()
+    world, moves = _World(), epoch.moves
     inner = jax.jit(world.leaf)
     outer = jax.jit(lambda x: inner(x) * 2)
     programs = {name: jax.jit(each) for name, each in _programs(jax, world.leaf, inner, x).items()}
@@ -71,6 +72,8 @@ def _failure(jax: Any, x: Any) -> str | None:
         unrelated(x)
     if first(changing(x)) != 1 + value or first(changing(x)) != 1 + 7.0:
         return "a trace in which a decision changed was kept"
+    if epoch.moves != moves:
+        return "a trace that was evicted came back"
     return "what depends on nothing was traced again" if len(traced) > 1 else None
 
 

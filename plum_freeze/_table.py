@@ -277,10 +277,9 @@ class Table(dict[Any, Any]):
             changed: Those in the record that have changed; all of them if left out.
         """
         self.clear()  # before they are forgotten: see `note`
-        gone = list(self.decisions.values()) if changed is None else changed
-        forgotten = set(map(id, gone))
+        gone = set(self.decisions.values() if changed is None else changed)
         for key, decision in list(self.decisions.items()):
-            if id(decision) in forgotten:
+            if decision in gone:
                 self.decisions.pop(key, None)
         blind, self.blind = self.blind, False
         for method in _plum.resolved_methods(self.function):
@@ -288,9 +287,7 @@ class Table(dict[Any, Any]):
             implementation: Any = method.implementation
             if _jax.is_jitted(implementation):
                 implementation.clear_cache()
-        if blind:
-            _invalidation.everything()
-        _invalidation.invalidate(gone)
+        _invalidation.invalidate(gone, blind=blind)
 
 
 def _ignore(table: Table) -> None:

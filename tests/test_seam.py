@@ -32,7 +32,7 @@ from jax._src.interpreters import partial_eval
 from oracle.speed import remembered_compilations
 
 import plum_freeze
-from plum_freeze import _dependencies, _epoch, _freeze, _invalidation, _observe, _seam
+from plum_freeze import _dependencies, _epoch, _freeze, _invalidation, _observe, _seam, _table
 
 CALLS = int(os.environ.get("PLUM_FREEZE_CALLS", "400"))
 SECONDS = float(os.environ.get("PLUM_FREEZE_SECONDS", "3"))
@@ -297,10 +297,11 @@ def test_decisions_for_other_arguments_are_not_touched(counted):
 # -- traces that are under way -------------------------------------------------------------------
 
 
-def test_a_change_in_the_middle_of_a_trace(counted):
+def changing():
+    """A function that calls a frozen one twice, which changes in between, once."""
     f, define = frozen()
+    done = []
 
-    @jax.jit
     def body(x):
         y = f(x)
         if not done:
@@ -308,10 +309,22 @@ def test_a_change_in_the_middle_of_a_trace(counted):
             define(3.0)
         return f(y)
 
-    done = []
-    assert float(body(X)[0]) == 6.0, "the line before it is not run again"
-    assert float(body(X)[0]) == 9.0
+    return body
+
+
+def test_a_change_in_the_middle_of_a_trace(counted):
+    call = jax.jit(changing())
+    assert float(call(X)[0]) == 6.0, "the line before it is not run again"
+    assert float(call(X)[0]) == 9.0
     assert counted() == (1, 0)
+
+
+def test_a_change_below_unknown_code_in_the_middle_of_a_trace(counted):
+    """The trace that `checkpoint` keeps has the old method; whoever changed it could not know."""
+    call = jax.jit(jax.checkpoint(changing()))
+    assert float(call(X)[0]) == 6.0
+    assert float(call(X)[0]) == 9.0
+    assert counted()[1] >= 1
 
 
 def test_a_change_while_another_thread_traces(counted):
@@ -388,6 +401,34 @@ def test_a_decision_on_a_thread_that_a_traced_function_starts(counted):
     define(3.0)
     assert float(body(X)[0]) == 3.0
     assert counted() == (0, 1)
+
+
+def test_compiled_code_that_runs_on_a_thread_that_a_traced_function_starts():
+    """What it has baked in ends in the trace, and no decision is taken again."""
+    f, define = frozen()
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def outer(x: jax.Array):
+        return f(x)
+
+    plum_freeze.freeze(outer, on_late="accept")
+    for _ in range(3):
+        outer(X)  # it is compiled
+
+    def call(x):
+        found = []
+        thread = threading.Thread(target=lambda: found.append(outer(X)[0]))
+        thread.start()
+        thread.join()
+        return x * found[0]
+
+    body = jax.jit(call)
+    assert float(body(X)[0]) == 2.0
+    define(3.0)
+    assert float(body(X)[0]) == 3.0
+    define(4.0)
+    assert float(body(X)[0]) == 4.0
 
 
 def test_threads_that_trace_call_and_register(request):
@@ -467,10 +508,10 @@ def test_many_redefinitions_leave_nothing_behind(way, monkeypatch):
         define(float(k % 7))
         if k % 50 == 0:
             assert float(body(X)[0]) == k % 7 + 1
-        if k % 100 == 0:
             gc.collect()
             sizes.append(len(_dependencies._dependents))
-    assert sizes[-1] <= sizes[0], sizes
+    # what JAX keeps of superseded epochs goes with every fourth move; a leak would reach 8 here
+    assert max(sizes) <= min(sizes) + 4, sizes
     monkeypatch.undo()
 
 
@@ -595,19 +636,12 @@ def test_jax_filters_our_frames_from_tracebacks():
     assert not [file for file in files if Path(file).parent.name == "plum_freeze"], files
 
 
-def test_a_change_below_unknown_code_in_the_middle_of_a_trace(counted):
-    """The trace that `checkpoint` keeps has the old method; whoever changed it could not know."""
+def test_a_blind_change_moves_the_epoch_once(counted):
+    """Decisions were taken that are not in the record."""
     f, define = frozen()
-
-    def body(x):
-        y = f(x)
-        if not done:
-            done.append(None)
-            define(3.0)
-        return f(y)
-
-    done = []
-    call = jax.jit(jax.checkpoint(body))
-    assert float(call(X)[0]) == 6.0
-    assert float(call(X)[0]) == 9.0
-    assert counted()[1] >= 1
+    call = jax.jit(lambda x: f(x) + 1)
+    call(X)
+    _table.table_of(f).blind = True
+    define(3.0)
+    assert float(call(X)[0]) == 4.0
+    assert counted() == (0, 1)

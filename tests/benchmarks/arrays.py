@@ -82,12 +82,14 @@ def _plus_one(x):
     return x + 1
 
 
-def ten_operations():
-    def method(x):
-        y = jnp.sin(x) * 2 + jnp.cos(x)
-        y = y * y - jnp.exp(-x)
-        return jnp.sqrt(jnp.abs(y)) + 1
+def ten(x):
+    """Ten operations."""
+    y = jnp.sin(x) * 2 + jnp.cos(x)
+    y = y * y - jnp.exp(-x)
+    return jnp.sqrt(jnp.abs(y)) + 1
 
+
+def ten_operations():
     def define(dispatch):
         @dispatch
         def f(x: int):
@@ -95,15 +97,13 @@ def ten_operations():
 
         @dispatch
         def f(x: jax.Array):
-            y = jnp.sin(x) * 2 + jnp.cos(x)
-            y = y * y - jnp.exp(-x)
-            return jnp.sqrt(jnp.abs(y)) + 1
+            return ten(x)
 
         return {"f": f}
 
     # Multiples of 1/2, where fused and single operations agree to the last printed digit.
     values = lambda: {"x": jnp.arange(4) / 2}
-    return Program(define, "f(x)", lambda: {"f": jax.jit(method)}, values, (jax.Array,))
+    return Program(define, "f(x)", lambda: {"f": jax.jit(ten)}, values, (jax.Array,))
 
 
 def keyword():

@@ -13,7 +13,7 @@ import plum
 
 import plum_freeze
 
-from .arrays import six
+from .arrays import six, ten
 from .columns import FROZEN, HAND, PLAIN, UNDER, Absent, untouched
 from .measure import Effort, Figure, interleaved_once, once
 
@@ -87,15 +87,10 @@ def first_calls(effort: Effort) -> Cells:
     """The first two calls of a method of ten operations: after them it is compiled."""
     sizes = iter(range(1000, 100000))
 
-    def body(x):
-        y = jnp.sin(x) * 2 + jnp.cos(x)
-        y = y * y - jnp.exp(-x)
-        return jnp.sqrt(jnp.abs(y)) + 1
-
     def define(dispatch):
         @dispatch
         def f(x: jax.Array):
-            return body(x)
+            return ten(x)
 
         return f
 
@@ -123,7 +118,7 @@ def first_calls(effort: Effort) -> Cells:
         return one_round
 
     makers = {
-        FROZEN: frozen, PLAIN: plain, UNDER: under, HAND: lambda: jax.jit(lambda x: body(x))
+        FROZEN: frozen, PLAIN: plain, UNDER: under, HAND: lambda: jax.jit(lambda x: ten(x))
     }  # fmt: skip
     return dict(interleaved_once({k: prepare(m) for k, m in makers.items()}, effort.repeats))
 

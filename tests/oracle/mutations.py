@@ -34,7 +34,7 @@ from . import duel, library, machine
 
 
 def nothing_is_invalidated(patch):
-    patch.setattr(_invalidation, "invalidate", lambda decisions: None)
+    patch.setattr(_invalidation, "invalidate", lambda decisions, *, blind: None)
 
 
 def the_seam_evicts_nothing(patch):
@@ -57,11 +57,11 @@ def registration_changes_no_decision(patch):
 
 
 def key_without_dtype(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.shape")
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "{argument}.aval.shape")
 
 
 def key_without_shape(patch):
-    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "args[{i}].aval.dtype")
+    patch.setitem(_key_function._EXPRESSIONS, KeyPart.AVAL, "{argument}.aval.dtype")
 
 
 def key_without_the_class(patch):
