@@ -172,7 +172,12 @@ class Compiled:
         return self.new_variant(key, args, kwargs) if variant is None else variant
 
     def key(self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any]) -> Hashable:
-        """What tells this call's variant; its arrays go to `arrays`."""
+        """What tells this call's variant; its arrays go to `arrays`.
+
+        Raises:
+            Plain: An argument makes the call run plainly, which one and why.
+            Traced: An argument is a tracer of something else than an array.
+        """
         marks, traced = self.marks, bool(self.marks.traced)
         parts: list[Hashable] = []
         named: list[Hashable] = []

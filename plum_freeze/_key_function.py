@@ -33,12 +33,14 @@ UNCACHED: Final = _Uncached()
 """Returned by a key function in place of a key: this one call must not be cached."""
 
 _KEY = """\
-def key(args):
-    try:
-        {busy}
-        return UNCACHED if {is_busy} else {key}
-    except Uncacheable:
-        return UNCACHED
+def make():
+    def key(args):
+        try:
+            {busy}
+            return UNCACHED if {is_busy} else {key}
+        except Uncacheable:
+            return UNCACHED
+    return key
 """
 # Where a key is looked up it is made in place, and each argument has a name: with a function for
 # the key, and `*args`, a call with one array takes a quarter of a microsecond more [measured].
@@ -62,19 +64,19 @@ def make(runners, resolve, traces, note):
 # The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they are unset.
 _BUSY = """\
 try:
-    busy = {state}
-except AttributeError:
-    busy = first_on_thread()"""
+                busy = {state}
+            except AttributeError:
+                busy = first_on_thread()"""
 _EXPRESSIONS = {
     # An interned aval is compared by identity, and holds no array: key and look-up take 140 ns, and
     # 210 to 230 with `(dtype.type, shape)` in its place. A weak type costs a second entry.
-    KeyPart.AVAL: "aval if type(aval := args[{i}].aval) is interned else aval_parts(aval)",
+    KeyPart.AVAL: "aval if type(aval := {argument}.aval) is interned else aval_parts(aval)",
     KeyPart.ARRAY: (
-        "(dtype.type, array.shape) if type(array := args[{i}]) is ndarray"
+        "(dtype.type, array.shape) if type(array := {argument}) is ndarray"
         " and (dtype := array.dtype).kind != 'V' else array_parts(array)"
     ),
-    KeyPart.IDENTITY: "id(args[{i}])",
-    KeyPart.VALUE: "bits(args[{i}])",
+    KeyPart.IDENTITY: "id({argument})",
+    KeyPart.VALUE: "bits({argument})",
 }
 
 
@@ -93,7 +95,7 @@ def keyed_entry(
     parts: tuple[KeyPart, ...],
     runners: dict[Any, Callable[..., Any]],
     resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
-    traces: list[None],
+    traces: list[Any],
     note: Callable[[Hashable], None],
 ) -> Callable[..., Any] | None:
     """A function that looks the key of a call up in `runners`; None if there can be no key.
@@ -116,26 +118,26 @@ def keyed_entry(
 def _compiled(
     parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
 ) -> Callable[[tuple[Any, ...]], Hashable]:
-    return _names_in(_KEY, "args[{i}]", parts, whole, jaxtyping)["key"]  # type: ignore[no-any-return]
+    return _made(_KEY, "args[{i}]", parts, whole, jaxtyping)()  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=1024)
 def _compiled_entry(
     parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
 ) -> Callable[..., Any]:
-    return _names_in(_ENTRY, "argument_{i}", parts, whole, jaxtyping)["make"]  # type: ignore[no-any-return]
+    return _made(_ENTRY, "argument_{i}", parts, whole, jaxtyping)
 
 
-def _names_in(
+def _made(
     template: str,
     argument: str,
     parts: tuple[KeyPart, ...],
     whole: KeyPart,
     jaxtyping: tuple[Any, Any] | None,
-) -> dict[str, Any]:
-    """What one of the templates defines, for these parts."""
+) -> Callable[..., Any]:
+    """The `make` of one of the templates, for these parts."""
     expressions = [
-        f"({expression.replace('args[{i}]', argument).format(i=i)})"
+        f"({expression.format(argument=argument.format(i=i))})"
         for i, part in enumerate(parts)
         for flag, expression in _EXPRESSIONS.items()
         if flag in part
@@ -149,17 +151,15 @@ def _names_in(
     if KeyPart.ARRAY in whole:
         names["ndarray"] = getattr(sys.modules.get("numpy"), "ndarray", _Uncached)
     state = _state_of_jaxtyping(whole, jaxtyping, names)
-    depth = " " * (
-        template.index("{busy}") - template.rindex("\n", 0, template.index("{busy}")) - 1
-    )
     source = template.format(
         parameters=", ".join(f"argument_{i}" for i in range(len(parts))),
-        busy=_BUSY.format(state=state).replace("\n", f"\n{depth}") if state else "pass",
+        busy=_BUSY.format(state=state) if state else "pass",
         is_busy="busy" if state else "False",
         key=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",
     )
     exec(compile(source, SOURCE_NAME, "exec"), names)  # noqa: S102  all of it is in this file
-    return names
+    make: Callable[..., Any] = names["make"]
+    return make
 
 
 def _state_of_jaxtyping(

@@ -139,6 +139,9 @@ def jitted(
         variant: What is told of each trace.
         args: What puts the positional arguments together from arrays.
         kwargs: The same by name.
+
+    What is returned raises what the method raises, and `Plain` or `Stop` out of a trace that must
+    not be kept.
     """
 
     def body(*leaves: Any) -> Any:
