@@ -11,6 +11,7 @@ What cannot be attributed to a trace for certain counts as baked in *everywhere*
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import threading
 import weakref
@@ -24,19 +25,27 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from types import FrameType
 
-KNOWN = frozenset(
-    f"jax._src.{name}"
-    for name in (
-        "api", "api_util", "config", "core", "dispatch", "flatten_util", "interpreters.ad",
-        "interpreters.batching", "interpreters.partial_eval", "lax.control_flow.common",
-        "lax.control_flow.conditionals", "lax.control_flow.loops", "linear_util", "pjit",
-        "profiler", "source_info_util", "stages", "traceback_util", "tree_util", "util",
-    )
+_KNOWN = (
+    "api", "api_util", "config", "core", "dispatch", "flatten_util", "image", "interpreters.ad",
+    "interpreters.batching", "interpreters.partial_eval", "lax", "linear_util", "nn", "numpy",
+    "ops", "pjit", "profiler", "random", "scipy", "shard_map", "source_info_util", "stages",
+    "traceback_util", "tree_util", "util",
 )  # fmt: skip
+KNOWN = re.compile(rf"jax\._src\.(?:{'|'.join(map(re.escape, _KNOWN))})(?:\.|$)")
 """Modules of JAX that keep no trace of what is called below them, but for those that we see.
 
-All others may (rules of `custom_jvp` are remembered with the jaxpr, `checkpoint` has a cache of its
-own): a decision that is taken below them counts as baked in everywhere.
+All others may (rules of `custom_jvp` are remembered with the jaxpr, which is what others remember
+more by): a decision that is taken below them counts as baked in everywhere. So it does below a
+function of these that has a cache, if it is none of those that `_seam` looks after.
+"""
+KNOWN_FUNCTIONS = frozenset({
+    "CustomJVPCallPrimitive.bind_with_trace", "CustomVJPCallPrimitive.bind_with_trace",
+    "_check_primal_refs", "_flatten_fun_nokwargs", "checkpoint.<locals>.fun_remat",
+    "custom_jvp.__call__", "custom_vjp.__call__", "custom_vmap.__call__",
+})  # fmt: skip
+"""What is on the way to the primal function of a custom rule, and to what a checkpoint calls.
+
+There they become a part of the trace around them. The rules themselves have others on their way.
 """
 
 
@@ -128,10 +137,8 @@ def note(decision: Baked) -> None:
     """A decision is taken now; some trace is open, here or on another thread."""
     inner = _thread.traces[-1] if _thread.traces else None
     if inner is None:
-        # A thread that a traced function started? What it finds may end in the trace, and with it
-        # what is baked into compiled code that it runs.
-        for trace in list(anywhere):
-            trace.decisions.add(_anything)
+        # What is baked into compiled code that this thread runs may end in the trace as well.
+        _bake_anything()
         _bake_everywhere(decision)
     else:
         inner.decisions.add(decision)
@@ -146,9 +153,17 @@ def inherit(decisions: Collection[Baked]) -> None:
     outer = _thread.traces[-1] if _thread.traces else None
     if outer is not None:
         outer.decisions.update(decisions)
+    elif anywhere:
+        _bake_anything()
     if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
         for decision in list(decisions):
             _bake_everywhere(decision)
+
+
+def _bake_anything() -> None:
+    """A thread without a trace finds something: did a traced function start it, and wait for it?"""
+    for trace in [*anywhere]:
+        trace.decisions.add(_anything)
 
 
 def _bake_everywhere(decision: Baked) -> None:
@@ -224,9 +239,11 @@ def _site(function: Any) -> Site | None:
 def _below_unknown(frame: FrameType | None, boundary: FrameType | None) -> bool:
     """Whether code of JAX that may keep traces of its own lies between here and `boundary`."""
     while frame is not None and frame is not boundary:
-        if not _is_harmless(frame.f_code.co_filename) and not _is_known(frame):
+        back = frame.f_back
+        # what `boundary` itself calls is seen there, whatever keeps it
+        if not (_is_harmless(frame.f_code.co_filename) or back is boundary or _is_known(frame)):
             return True
-        frame = frame.f_back
+        frame = back
     return False
 
 
@@ -237,5 +254,14 @@ def _is_harmless(file: str) -> bool:
 
 
 def _is_known(frame: FrameType) -> bool:
-    name = frame.f_globals.get("__name__", "")
-    return not name.startswith("jax.") or name in KNOWN
+    module, code = frame.f_globals.get("__name__", ""), frame.f_code
+    if not module.startswith("jax."):
+        return True
+    if not _is_known_module(module):
+        return code.co_qualname in KNOWN_FUNCTIONS
+    return not hasattr(frame.f_globals.get(code.co_name), "cache_clear")
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_known_module(module: str) -> bool:
+    return KNOWN.match(module) is not None

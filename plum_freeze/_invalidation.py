@@ -99,9 +99,7 @@ def forecast(decisions: Collection[Baked], *, blind: bool) -> Forecast:
     if blind:
         return Forecast(sites, "decisions were taken that nobody took note of")
     if any(decision.everywhere for decision in decisions):
-        return Forecast(
-            sites, "below a rule, a checkpoint or in a thread: traces that we cannot see"
-        )
+        return Forecast(sites, "it is in a rule or a thread, of which JAX keeps traces unseen")
     return Forecast(sites, _why_not or "")
 
 

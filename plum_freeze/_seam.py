@@ -19,6 +19,7 @@ do not, the epoch is moved.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from pathlib import Path
 from types import FunctionType
@@ -66,6 +67,7 @@ def install() -> str | None:
         "partial_eval.trace_to_jaxpr": (partial_eval, "trace_to_jaxpr"),
         "partial_eval.trace_to_jaxpr_dynamic": (partial_eval, "trace_to_jaxpr_dynamic"),
         "partial_eval.explain": (partial_eval, "explain"),
+        "util.cache": (util, "cache"),
         "util.weakref_lru_cache": (util, "weakref_lru_cache"),
         "lib._jax.PjitFunctionCache": (getattr(lib, "_jax", None), "PjitFunctionCache"),
     }
@@ -73,22 +75,51 @@ def install() -> str | None:
     if missing:
         return f"this JAX has no {', '.join(missing)}"
     native: Any = partial_eval  # its stub says nothing of the cache
-    inner = [f for f in gc.get_referents(native.trace_to_jaxpr) if _is_traces(f, native.__name__)]
-    if len(inner) != 1:
+    if _inside(native.trace_to_jaxpr, native.__name__) is None:
         return "this JAX keeps its traces in another way"
     register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's own way
     wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
-    # JAX's own cache, made once more, around a function that says what a trace depends on before
-    # anyone gets it: other threads that want the same trace wait in there for the first.
-    cache: Any = util.weakref_lru_cache(maxsize=None, explain=native.explain)
-    traced = cache(wrapt.FunctionWrapper(inner[0], _trace))
-    native.trace_to_jaxpr = wrapt.FunctionWrapper(traced, _trace_to_jaxpr)
+    _again(native, "trace_to_jaxpr", util.weakref_lru_cache(maxsize=None, explain=native.explain))
     wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr_dynamic", _trace_to_jaxpr_dynamic)
+    for kind, names in OTHERS.items():
+        for module, name in names:
+            _again(sys.modules.get(module), name, getattr(util, kind)())
     return None
 
 
-def _is_traces(value: Any, module: str) -> bool:
-    return isinstance(value, FunctionType) and value.__module__ == module
+# JAX's other caches of traces, by what decorates them there.
+OTHERS = {
+    "weakref_lru_cache": (
+        ("jax._src.ad_checkpoint", "_trace_to_jaxpr"),
+        ("jax._src.lax.lax", "_trace_composite_to_jaxpr"),
+    ),
+    "cache": (
+        ("jax._src.lax.lax", "_reduction_jaxpr"),
+        ("jax._src.lax.lax", "_variadic_reduction_jaxpr"),
+    ),
+}
+
+
+def _again(module: Any, name: str, decorator: Any) -> None:
+    """Make a cache of JAX once more, if this JAX has it.
+
+    It is put around a function that says what a trace depends on before anyone gets it: other
+    threads that want the same trace wait in the cache for the first.
+    """
+    function = _inside(getattr(module, name, None), getattr(module, "__name__", ""))
+    if function is not None:
+        traced = decorator(wrapt.FunctionWrapper(function, _trace))
+        setattr(module, name, wrapt.FunctionWrapper(traced, _kept))
+
+
+def _inside(cache: Any, module: str) -> FunctionType | None:
+    """The function of a module that a cache calls; None if it is not to be found."""
+    inside = {
+        id(f): f
+        for f in (*gc.get_referents(cache), getattr(cache, "__wrapped__", None))
+        if isinstance(f, FunctionType) and f.__module__ == module
+    }
+    return inside.popitem()[1] if len(inside) == 1 else None
 
 
 # -- what JAX calls ------------------------------------------------------------------------------
@@ -125,7 +156,7 @@ def _trace(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     return result
 
 
-def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+def _kept(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A function is traced, or a trace of it is found."""
     tries = 0
     while True:
@@ -138,7 +169,10 @@ def _trace_to_jaxpr(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         if made is result[0] or all(decision.valid for decision in decisions):
             _dependencies.inherit(decisions)
             return result
-        wrapped.evict_weakref(args[0])
+        if hasattr(wrapped, "evict_weakref"):
+            wrapped.evict_weakref(args[0])
+        else:
+            wrapped.cache_clear()
         tries += 1
         _give_up_after(tries)
 

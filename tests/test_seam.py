@@ -27,8 +27,9 @@ import jax.numpy as jnp
 import plum
 import pytest
 from exact import duel, leaves, nodes
-from jax._src import pjit
+from jax._src import ad_checkpoint, pjit
 from jax._src.interpreters import partial_eval
+from jax._src.lax import lax
 from oracle.speed import remembered_compilations
 
 import plum_freeze
@@ -39,10 +40,10 @@ SECONDS = float(os.environ.get("PLUM_FREEZE_SECONDS", "3"))
 FRESH = random.SystemRandom().randrange(1, 2**31)
 X = jnp.asarray([1.0, 2.0])
 
-# They keep traces of their own: what is decided below them counts as baked in everywhere.
+# They have rules, which JAX keeps with what it has traced, or threads: what is decided there counts
+# as baked in everywhere.
 UNSEEN = {
-    "checkpoint", "grad of checkpoint", "custom_jvp", "custom_vjp", "vjp of custom_vjp",
-    "custom_vmap", "pure_callback", "shard_map", "linear_solve", "thread",
+    "custom_jvp", "custom_vjp", "vjp of custom_vjp", "custom_vmap", "primitive", "thread",
 }  # fmt: skip
 SEEN = [mode for mode in nodes.MODES if mode not in UNSEEN]
 
@@ -117,10 +118,13 @@ def test_every_mode_and_kind_is_tried():
         for mode in nodes.MODES:
             leaf, rule = leaves.OfArray(rng), leaves.OfArray(rng)
             node = nodes.make(mode, [nodes.leaf_node(leaf)], rule)
+            call, moves = jax.jit(node.call), _epoch.epoch.moves
             for factor in (2.0, 4.0):
                 leaf.change(factor)
                 rule.change(factor * 2)
                 assert node.call(X)[0] == node.model()[0], (mode, factor)
+                assert call(X)[0] == node.model()[0], (mode, factor)
+            assert mode in UNSEEN or _epoch.epoch.moves == moves, f"{mode} is not exact"
         for kind in leaves.KINDS:
             leaf = kind(rng)
             call = jax.jit(leaf)
@@ -138,6 +142,22 @@ def without_the_link(patch):
 
 def without_the_seam_of_traces(patch):
     patch.setattr(partial_eval, "trace_to_jaxpr", partial_eval.trace_to_jaxpr.__wrapped__)
+
+
+def without_the_seam_of_checkpoints(patch):
+    patch.setattr(ad_checkpoint, "_trace_to_jaxpr", ad_checkpoint._trace_to_jaxpr.__wrapped__)
+
+
+def without_the_seam_of_reductions(patch):
+    patch.setattr(lax, "_variadic_reduction_jaxpr", lax._variadic_reduction_jaxpr.__wrapped__)
+
+
+def without_the_rule_for_caches(patch):
+    patch.setattr(
+        _dependencies,
+        "_is_known",
+        lambda frame: _dependencies._is_known_module(frame.f_globals["__name__"]),
+    )
 
 
 def without_clearing_fast_paths(patch):
@@ -160,8 +180,11 @@ def without_the_rule_for_other_threads(patch):
 NEEDED = {
     without_the_link: (["jit of jit", "scan of jit", "jit"], [leaves.OfArray]),
     without_the_seam_of_traces: (["scan", "cond"], [leaves.OfArray]),
+    without_the_seam_of_checkpoints: (["checkpoint", "jit"], [leaves.OfArray]),
+    without_the_seam_of_reductions: (["reduce", "jit"], [leaves.OfArray]),
+    without_the_rule_for_caches: (["primitive", "jit of grad of jit"], [leaves.OfArray]),
     without_clearing_fast_paths: (["jit"], [leaves.OfArray]),
-    without_the_rule_for_unknown_code: (sorted(UNSEEN - {"thread"}), [leaves.OfArray]),
+    without_the_rule_for_unknown_code: (["custom_jvp", "jit of grad of jit"], [leaves.OfArray]),
     without_the_record_of_what_types_decide: (["jit"], [leaves.OfText]),
     without_the_rule_for_other_threads: (["thread"], [leaves.OfText]),
 }
@@ -177,6 +200,17 @@ def test_without_any_one_part_something_is_stale(part):
                 duel.run(7, 1500, modes=modes, kinds=kinds)
         jax.clear_caches()
         duel.run(7, 40, modes=modes, kinds=kinds)
+
+
+def test_a_composite_is_exact(counted):
+    """It has no derivative and no batching, so it is in no random program."""
+    f, define = frozen()
+    body = lambda x: f(x) + 1  # noqa: E731
+    call = jax.jit(lambda x: jax.lax.composite(body, name="test.body")(x))
+    assert call(X)[0] == 3
+    define(5.0)
+    assert call(X)[0] == 6
+    assert counted() == (1, 0)
 
 
 # -- exactly what depends on it ------------------------------------------------------------------
@@ -403,8 +437,9 @@ def test_a_decision_on_a_thread_that_a_traced_function_starts(counted):
     assert counted() == (0, 1)
 
 
-def test_compiled_code_that_runs_on_a_thread_that_a_traced_function_starts():
-    """What it has baked in ends in the trace, and no decision is taken again."""
+@pytest.mark.parametrize("way", ["a compiled method", "a scan", "a new jit"])
+def test_a_traced_function_starts_a_thread(way):
+    """What is baked into what runs there ends in the trace, and no decision is taken again."""
     f, define = frozen()
     dispatch = plum.Dispatcher()
 
@@ -415,20 +450,25 @@ def test_compiled_code_that_runs_on_a_thread_that_a_traced_function_starts():
     plum_freeze.freeze(outer, on_late="accept")
     for _ in range(3):
         outer(X)  # it is compiled
+    step = lambda carry, _: (f(carry), None)  # noqa: E731
+    on_thread = {
+        "a compiled method": outer,
+        "a scan": lambda x: jax.lax.scan(step, x, None, length=1)[0],
+        "a new jit": lambda x: jax.jit(lambda y: f(y))(x),
+    }[way]
 
     def call(x):
         found = []
-        thread = threading.Thread(target=lambda: found.append(outer(X)[0]))
+        thread = threading.Thread(target=lambda: found.append(on_thread(X)[0]))
         thread.start()
         thread.join()
         return x * found[0]
 
     body = jax.jit(call)
-    assert float(body(X)[0]) == 2.0
-    define(3.0)
-    assert float(body(X)[0]) == 3.0
-    define(4.0)
-    assert float(body(X)[0]) == 4.0
+    for factor in (2.0, 3.0, 4.0):
+        if factor > 2.0:
+            define(factor)
+        assert float(body(X)[0]) == factor
 
 
 def test_threads_that_trace_call_and_register(request):

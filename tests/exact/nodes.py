@@ -15,6 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.extend.core import Primitive
+from jax.interpreters import ad, batching, mlir
 
 
 @dataclass
@@ -159,6 +161,40 @@ def _associative_scan(body):
     return call
 
 
+def _reduce(body, whole, _):
+    """A reduction to the largest, and to the body's value of 1, however often XLA combines."""
+    combine = lambda a, b: jnp.maximum(jnp.maximum(a, b), body(jnp.ones((), a.dtype)))  # noqa: E731
+
+    if jax.make_jaxpr(combine)(1.0, 1.0).consts:  # JAX cannot compile that
+        return None
+
+    def call(x):
+        return x * lax.reduce(jnp.zeros(2, x.dtype), np.zeros((), x.dtype), combine, (0,))
+
+    return call, lambda: (whole()[0],) * 2
+
+
+def _primitive(body, whole, rule):
+    """An operation of one's own, the identity, that a decision differentiates."""
+    identity = Primitive("fuzz_identity")
+    identity.def_impl(lambda x: x)
+    identity.def_abstract_eval(lambda x: x)
+    mlir.register_lowering(identity, mlir.lower_fun(lambda x: x, multiple_results=False))
+    batching.primitive_batchers[identity] = lambda args, axes: (identity.bind(*args), axes[0])
+
+    def jvp(primals, tangents):
+        (tangent,) = tangents
+        return identity.bind(*primals), tangent if type(tangent) is ad.Zero else rule(tangent)
+
+    ad.primitive_jvps[identity] = jvp
+
+    def model():
+        a, d = whole()
+        return a, None if d is None else d * rule.factor
+
+    return jax.jit(lambda x: identity.bind(body(x))), model
+
+
 def _thread(body, whole, _):
     """A jitted function that starts a thread, which calls the body on a number of its own."""
 
@@ -235,6 +271,7 @@ MODES = {
     "checkpoint": _same(jax.checkpoint),
     "grad": _derivative(_grad),
     "grad of jit": _derivative(_of_jit(_grad)),
+    "jit of grad of jit": _derivative(_of_jit(lambda inner: jax.jit(_grad(inner)))),
     "vjp": _derivative(lambda body: lambda x: jax.vjp(body, x)[1](x)[0]),
     "jvp": _derivative(lambda body: lambda x: jax.jvp(body, (x,), (x,))[1]),
     "linearize": _derivative(_linearize),
@@ -245,9 +282,12 @@ MODES = {
     "custom_vmap": _custom_vmap,
     "pure_callback": _callback,
     "shard_map": _same(_shard_map),
+    "vectorize": _same(jnp.vectorize),
     "associative_scan": _without_slope(_same(_associative_scan)),
     "filter_jit": _same(_filter_jit),
     "compile time": _at_compile_time,
     "linear_solve": _solve,
+    "reduce": _reduce,
+    "primitive": _primitive,
     "thread": _thread,
 }
