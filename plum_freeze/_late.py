@@ -80,7 +80,7 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
     result = proceed()
     table.known.update(entry.key for entry in entries)
     if not is_known:
-        _landed(function, table)
+        _landed(function, table, entries)
     _note(function, entries, origin, "" if late is None else "late")
     if late is not None and waiting is not None:
         waiting.append(late)
@@ -138,13 +138,27 @@ def _is_known(function: Function, entries: list[Entry]) -> bool:
     olds = [each.implementation for each in _plum.resolved_methods(function)]
     olds += [each.implementation for each in waiting]
     for entry in entries:  # most are new, and this shows it before any annotation is resolved
-        if not any(_decisions.is_same_code(old, entry.implementation) for old in olds):
+        if not any(_is_written_alike(old, entry.implementation) for old in olds):
             return False
     new, pending = _methods_of(function, entries), _methods_of(function, waiting)
     if new is None or pending is None:
         return False
     methods = [*_plum.resolved_methods(function), *pending]
     return all(_is_in_force(each, methods) for each in new)
+
+
+def _is_written_alike(old: Any, new: Any) -> bool:
+    """Whether two functions have the same code, and annotations that may well be the same."""
+    if not _decisions.is_same_code(old, new):
+        return False
+    hints, others = (getattr(f, "__annotations__", None) or {} for f in (old, new))
+    try:
+        return old is new or all(
+            hint is other or isinstance(hint, str) or isinstance(other, str) or hint == other
+            for hint, other in zip(hints.values(), others.values(), strict=True)
+        )
+    except Exception:  # noqa: BLE001  whatever a hint does when it is compared
+        return True
 
 
 def _is_in_force(new: Method, methods: list[Method]) -> bool:
@@ -166,34 +180,32 @@ def _hints(*methods: Method) -> Iterator[Any]:
 
 
 def changed_decisions(function: Function, table: Table, entries: list[Entry]) -> list[Decision]:
-    """The recorded decisions that may be taken differently once `entries` are registered."""
+    """The recorded decisions that may be taken differently with `entries`.
+
+    Others that are pending were compared when they came. They have not displaced what was chosen:
+    then neither do they once there are more.
+    """
     decisions = list(table.decisions.values())
     if not decisions:
         return []
-    new = _methods_of(function, [*_plum.pending_entries(function), *entries])
+    new = _methods_of(function, entries)
     if new is None:
         return decisions
     methods = _plum.resolved_methods(function)
     return [decision for decision in decisions if decision.changes(methods, new)]
 
 
-def _landed(function: Function, table: Table) -> None:
-    """A registration has happened: invalidate what it changes."""
+def _landed(function: Function, table: Table, entries: list[Entry]) -> None:
+    """Registrations have happened: invalidate the decisions that they change."""
     # A thread that resolves now and stores later must see that it was overtaken. The record is
     # read after that, so each decision is either in it or made with the new methods.
     table.landed()
-    invalidate_changed(function, table, [])
-
-
-def invalidate_changed(function: Function, table: Table, entries: list[Entry]) -> list[Decision]:
-    """Invalidate the decisions that pending registrations change; say which."""
     changed = changed_decisions(function, table, entries)
     if changed or table.blind:
         log.info("%s: %d decisions change", _plum.name_of(function), len(changed))
         table.invalidate(changed)
     if function is _plum.rules_of_conversion():
         _convert.forget_all()
-    return changed
 
 
 # -- the policies --------------------------------------------------------------------------------

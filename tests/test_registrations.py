@@ -400,6 +400,30 @@ def test_no_method_is_kept_alive_by_the_record(dispatch):
     assert [r.signature for r in plum_freeze.registrations(f)] == ["(x: object)"]
 
 
+def test_each_late_registration_is_compared_once(monkeypatch):
+    """Also while nothing is called in between: a submodule may bring hundreds."""
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: int):
+        return x
+
+    plum_freeze.freeze(f, on_late="accept")
+    f(1)
+    resolved = []
+    real = _plum.methods_of
+    monkeypatch.setattr(_plum, "methods_of", lambda *args: (resolved.append(args), real(*args))[1])
+    for _ in range(20):
+
+        def method(x):
+            return x
+
+        method.__annotations__["x"] = type("New", (), {})
+        method.__qualname__ = method.__name__ = "f"
+        f.dispatch(method)
+    assert len(resolved) == 40, "once before it lands, and once after"
+
+
 def test_a_function_that_is_taken_out_of_plum_does_not_crash_the_process():
     """The compiled plum frees a function without clearing weak references to it."""
     source = """
