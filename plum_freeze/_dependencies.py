@@ -11,7 +11,6 @@ What cannot be attributed to a trace for certain counts as baked in *everywhere*
 from __future__ import annotations
 
 import functools
-import re
 import sys
 import threading
 import weakref
@@ -25,14 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from types import FrameType
 
-_KNOWN = (
+KNOWN = (
     "api", "api_util", "config", "core", "dispatch", "flatten_util", "image", "interpreters.ad",
     "interpreters.batching", "interpreters.partial_eval", "lax", "linear_util", "nn", "numpy",
     "ops", "pjit", "profiler", "random", "scipy", "shard_map", "source_info_util", "stages",
     "traceback_util", "tree_util", "util",
 )  # fmt: skip
-KNOWN = re.compile(rf"jax\._src\.(?:{'|'.join(map(re.escape, _KNOWN))})(?:\.|$)")
-"""Modules of JAX that keep no trace of what is called below them, but for those that we see.
+"""Modules of `jax._src` that keep no trace of what is called below them, but for those that we see.
 
 All others may (rules of `custom_jvp` are remembered with the jaxpr, which is what others remember
 more by): a decision that is taken below them counts as baked in everywhere. So it does below a
@@ -241,16 +239,10 @@ def _below_unknown(frame: FrameType | None, boundary: FrameType | None) -> bool:
     while frame is not None and frame is not boundary:
         back = frame.f_back
         # what `boundary` itself calls is seen there, whatever keeps it
-        if not (_is_harmless(frame.f_code.co_filename) or back is boundary or _is_known(frame)):
+        if "jax" in frame.f_code.co_filename and back is not boundary and not _is_known(frame):
             return True
         frame = back
     return False
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_harmless(file: str) -> bool:
-    """Whether a file is none of JAX's."""
-    return "jax" not in file
 
 
 def _is_known(frame: FrameType) -> bool:
@@ -264,4 +256,4 @@ def _is_known(frame: FrameType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def _is_known_module(module: str) -> bool:
-    return KNOWN.match(module) is not None
+    return any(f"{module}.".startswith(f"jax._src.{known}.") for known in KNOWN)

@@ -51,8 +51,10 @@ def make(table: Table, types: Types) -> Callable[..., Any]:
         return _first(plan)
     entry = _keyed(plan) or _uncached(plan)
     dict.__setitem__(table, types, (entry, Any))
+    table.telling.add(types)
     if generation is not table.generation:
         table.pop(types, None)
+        table.telling.discard(types)
     return entry
 
 

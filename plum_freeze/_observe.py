@@ -101,9 +101,8 @@ class Observed(Table):
         generation = self.generation
         # not `super()`: another thread may change the class back at any moment
         found: tuple[Any, Any] = dict.__getitem__(self, types)
-        if _dependencies.anywhere:
+        if _dependencies.anywhere and types not in self.telling:
             # Decisions that the types take: of this table, or of plum where it is only watched.
-            # Where more decides, the entry that was found notes it.
             self.note(generation, (types, types), types)
         if _tracing.anywhere:
             # A method itself is found, and a trace of ours may have to know that it is inlined.

@@ -116,7 +116,7 @@ def _programs(jax: Any, leaf: Any, once: Any, ones: Any) -> dict[str, Callable[[
     return {
         "checkpoint": jax.checkpoint(leaf),
         "compile time": at_once,
-        "custom_jvp": lambda x: custom(x),
+        "custom_jvp": custom,
         "jit": leaf,
         "jit in jit": twice,
         "scan": lambda x: lax.scan(body, x, None, length=2)[0],

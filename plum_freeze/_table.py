@@ -68,13 +68,15 @@ class Table(dict[Any, Any]):
             one is not stored: plum's own race (its pull request 316) ends there.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.
+        telling: Types whose entry notes itself what is decided, since more than they decides.
         unsure: Decisions since a registration that plum has not resolved yet; None without one.
     """
 
     __slots__ = (
         "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked",
         "known",
-        "methods", "parts", "placed", "seal", "unsure",
+        "methods", "parts", "placed", "seal", "telling",
+        "unsure",
     )  # fmt: skip
 
     def __init__(self, function: Function) -> None:
@@ -90,6 +92,7 @@ class Table(dict[Any, Any]):
         self.unsure: list[Decision] | None = None
         self.known = {entry.key for entry in _plum.entries(function)}
         self.parts: dict[Types, tuple[KeyPart, ...]] = {}
+        self.telling: set[Types] = set()
         self.placed: dict[int, list[tuple[dict[Any, Any], Any, Types]]] = {}
         self.anchors: dict[Hashable, weakref.ref[type]] = {}
         self.invoked: dict[Hashable, tuple[Callable[..., Any], Any]] = {}
@@ -116,6 +119,7 @@ class Table(dict[Any, Any]):
         """Forget every entry. Plum calls it after it resolved registrations, under its own lock."""
         self.generation = object()
         self.parts.clear()
+        self.telling.clear()
         self.placed.clear()
         self.anchors.clear()
         self.invoked.clear()
