@@ -6,7 +6,7 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING
 
-from plum_freeze import _convert, _late, _plum, _record, _table
+from plum_freeze import _changes, _convert, _plum, _record, _table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +72,7 @@ def _take_back(function: Function, entries: list[Entry]) -> None:
 
 def _changes_decisions(function: Function, table: Table, entries: list[Entry]) -> bool:
     """Whether a decision may be another one without these methods. Else nothing is retraced."""
-    methods = _late._methods_of(function, entries)
+    methods = _changes.methods_of(function, entries)
     if methods is None or table.blind:
         return True
     return any(
