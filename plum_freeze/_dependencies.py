@@ -124,11 +124,19 @@ def collect(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:
     _thread.traces.append(trace)
     anywhere.append(trace)
     try:
-        return function(*args, **kwargs), trace.decisions
-    finally:
-        trace.boundary = None
-        _thread.traces.pop()
-        anywhere.remove(trace)
+        result = function(*args, **kwargs)
+    except BaseException:
+        _close(trace)
+        inherit(trace.decisions)  # that it failed may be baked into the trace around it
+        raise
+    _close(trace)
+    return result, trace.decisions
+
+
+def _close(trace: Trace) -> None:
+    trace.boundary = None
+    _thread.traces.pop()
+    anywhere.remove(trace)
 
 
 def note(decision: Baked) -> None:
@@ -136,12 +144,12 @@ def note(decision: Baked) -> None:
     inner = _thread.traces[-1] if _thread.traces else None
     if inner is None:
         # What is baked into compiled code that this thread runs may end in the trace as well.
-        _bake_anything()
-        _bake_everywhere(decision)
+        bake_anything()
+        bake_everywhere(decision)
     else:
         inner.decisions.add(decision)
         if not decision.everywhere and _below_unknown(sys._getframe(1), inner.boundary):
-            _bake_everywhere(decision)
+            bake_everywhere(decision)
 
 
 def inherit(decisions: Collection[Baked]) -> None:
@@ -152,19 +160,23 @@ def inherit(decisions: Collection[Baked]) -> None:
     if outer is not None:
         outer.decisions.update(decisions)
     elif anywhere:
-        _bake_anything()
+        bake_anything()
     if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
         for decision in list(decisions):
-            _bake_everywhere(decision)
+            bake_everywhere(decision)
 
 
-def _bake_anything() -> None:
-    """A thread without a trace finds something: did a traced function start it, and wait for it?"""
+def bake_anything() -> None:
+    """Something is found that nobody sees, and may end in any trace that is open.
+
+    A thread without one finds something: did a traced function start it, and wait for it?
+    """
     for trace in [*anywhere]:
         trace.decisions.add(_anything)
 
 
-def _bake_everywhere(decision: Baked) -> None:
+def bake_everywhere(decision: Baked) -> None:
+    """Traces may have a decision baked in that we know nothing of."""
     decision.everywhere = True
     if not decision.valid:  # it has changed meanwhile, and whoever changed it did not know this
         epoch.move()

@@ -55,8 +55,8 @@ def install() -> str | None:
 
     JAX is there already.
     """
-    from jax._src import lib, pjit, util
-    from jax._src.interpreters import partial_eval
+    from jax._src import compiler, core, lib, pjit, util
+    from jax._src.interpreters import mlir, partial_eval
     from jax._src.traceback_util import register_exclusion
 
     needed = {
@@ -67,6 +67,10 @@ def install() -> str | None:
         "partial_eval.trace_to_jaxpr": (partial_eval, "trace_to_jaxpr"),
         "partial_eval.trace_to_jaxpr_dynamic": (partial_eval, "trace_to_jaxpr_dynamic"),
         "partial_eval.explain": (partial_eval, "explain"),
+        "mlir.lower_jaxpr_to_module": (mlir, "lower_jaxpr_to_module"),
+        "compiler.compile_or_get_cached": (compiler, "compile_or_get_cached"),
+        "EvalTrace.process_custom_jvp_call": (core.EvalTrace, "process_custom_jvp_call"),
+        "EvalTrace.process_custom_vjp_call": (core.EvalTrace, "process_custom_vjp_call"),
         "util.cache": (util, "cache"),
         "util.weakref_lru_cache": (util, "weakref_lru_cache"),
         "lib._jax.PjitFunctionCache": (getattr(lib, "_jax", None), "PjitFunctionCache"),
@@ -84,6 +88,10 @@ def install() -> str | None:
     for kind, names in OTHERS.items():
         for module, name in names:
             _again(sys.modules.get(module), name, getattr(util, kind)())
+    wrapt.wrap_function_wrapper(mlir, "lower_jaxpr_to_module", _lowered)
+    wrapt.wrap_function_wrapper(compiler, "compile_or_get_cached", _lowered)
+    for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
+        wrapt.wrap_function_wrapper(core, f"EvalTrace.{name}", _evaluated)
     return None
 
 
@@ -91,6 +99,8 @@ def install() -> str | None:
 OTHERS = {
     "weakref_lru_cache": (
         ("jax._src.ad_checkpoint", "_trace_to_jaxpr"),
+        ("jax._src.interpreters.ad", "_linearize_jaxpr"),
+        ("jax._src.interpreters.partial_eval", "lower_jaxpr"),
         ("jax._src.lax.lax", "_trace_composite_to_jaxpr"),
     ),
     "cache": (
@@ -188,6 +198,23 @@ def _trace_to_jaxpr_dynamic(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any
     result, collected = _watched(wrapped, args, kwargs)
     _dependencies.inherit(collected)
     return result
+
+
+def _lowered(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """Rules of the operations are called, which may decide; what is compiled is kept."""
+    if _dependencies.traces():
+        return wrapped(*args, **kwargs)
+    result, collected = _watched(wrapped, args, kwargs)
+    for decision in collected:
+        _dependencies.bake_everywhere(decision)
+    return result
+
+
+def _evaluated(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A function with a rule is called at once, maybe inside a trace: then fast paths are used."""
+    if _dependencies.traces():
+        _dependencies.bake_anything()
+    return wrapped(*args, **kwargs)
 
 
 def _watched(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:

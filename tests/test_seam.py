@@ -184,7 +184,7 @@ NEEDED = {
     without_the_seam_of_traces: (["scan", "cond"], [leaves.OfArray]),
     without_the_seam_of_checkpoints: (["checkpoint", "jit"], [leaves.OfArray]),
     without_the_seam_of_reductions: (["reduce", "jit"], [leaves.OfArray]),
-    without_the_rule_for_caches: (["primitive", "jit of grad of jit"], [leaves.OfArray]),
+    without_the_rule_for_caches: (["primitive", "jvp", "jit"], [leaves.OfArray]),
     without_clearing_fast_paths: (["jit"], [leaves.OfArray]),
     without_the_rule_for_unknown_code: (["custom_jvp", "jit of grad of jit"], [leaves.OfArray]),
     without_the_record_of_what_types_decide: (["jit"], [leaves.OfText]),
@@ -371,6 +371,103 @@ def test_a_change_in_the_middle_of_a_rule(counted):
     assert float(call(X)[0]) == 6.0
     assert float(call(X)[0]) == 9.0
     assert counted()[1] >= 1
+
+
+@pytest.mark.parametrize("way", ["jit", "scan", "cond", "checkpoint", "custom_jvp", "eval_shape"])
+def test_a_trace_that_fails_inside_another_is_a_part_of_it(way, counted):
+    """That there was no method is baked in, if the function around it does without."""
+    dispatch = plum.Dispatcher()
+
+    def define(hint, factor):
+        def f(x):
+            return factor
+
+        f.__annotations__["x"] = hint
+        return dispatch(f)
+
+    f = define(str, 2.0)
+    plum_freeze.freeze(f, on_late="accept")
+
+    def inner(x):
+        return x * f(3)
+
+    custom = jax.custom_jvp(inner)
+    custom.defjvp(lambda primals, tangents: (custom(*primals), *tangents))
+    ways = {
+        "jit": jax.jit(inner),
+        "scan": lambda x: jax.lax.scan(lambda c, _: (inner(c), None), x, None, length=1)[0],
+        "cond": lambda x: jax.lax.cond(x[0] > 0, inner, inner, x),
+        "checkpoint": jax.checkpoint(inner),
+        "custom_jvp": custom,
+        "eval_shape": lambda x: (jax.eval_shape(inner, x), x * 5)[1],
+    }
+
+    def body(x):
+        try:
+            return ways[way](x)
+        except plum.NotFoundLookupError:
+            return x * 10
+
+    call = jax.jit(body)
+    assert float(call(X)[0]) == 10
+    define(int, 5.0)
+    assert float(call(X)[0]) == 5
+    assert counted() == (1, 0)
+
+
+def test_a_rule_that_decides_where_nothing_is_traced():
+    """Eagerly differentiated and lowered: JAX keeps what comes out with the jaxpr."""
+    from jax.extend.core import Primitive
+    from jax.interpreters import ad, mlir
+
+    f, define = frozen()
+    dispatch = plum.Dispatcher()
+
+    def unit(k):
+        @dispatch
+        def factor(name: str):
+            return k
+
+        return factor
+
+    factor = unit(2.0)
+    plum_freeze.freeze(factor, on_late="accept")
+    scaled = Primitive("test_scaled")
+    scaled.def_abstract_eval(lambda x: x)
+
+    def lower(context, x):
+        k = factor("lowered")
+        return mlir.lower_fun(lambda x: x * k, multiple_results=False)(context, x)
+
+    mlir.register_lowering(scaled, lower)
+    ad.primitive_jvps[scaled] = lambda primals, tangents: (scaled.bind(*primals), f(*tangents))
+    call = jax.jit(lambda x: scaled.bind(x))
+    slope = lambda: float(jax.grad(lambda x: call(x).sum())(X)[0])  # noqa: E731
+    assert (float(call(X)[0]), slope()) == (2.0, 2.0)
+    define(3.0)
+    assert (float(call(X)[0]), slope()) == (2.0, 3.0)
+    unit(5.0)
+    assert (float(call(X)[0]), slope()) == (5.0, 3.0)
+
+
+def test_compiled_code_inside_of_a_custom_rule_at_compile_time():
+    """There JAX takes the fast path while a trace is open."""
+    f, define = frozen()
+    once = jax.jit(lambda x: f(x))
+    custom = jax.custom_jvp(lambda x: once(x))
+    custom.defjvp(lambda primals, tangents: (custom(*primals), *tangents))
+
+    def body(x):
+        with jax.ensure_compile_time_eval():
+            factor = custom(jnp.ones(2))
+        return x * factor
+
+    calls = [jax.jit(lambda x, i=i: body(x) + i) for i in range(3)]
+    for factor in (2.0, 3.0, 4.0):
+        if factor > 2.0:
+            define(factor)
+        once(jnp.ones(2)), once(jnp.ones(2))
+        assert [float(call(X)[0]) for call in calls] == [factor, factor + 1, factor + 2]
 
 
 def test_a_change_while_another_thread_traces(counted):

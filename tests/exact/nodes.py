@@ -201,7 +201,7 @@ def _thread(body, whole, _):
 
     def call(x):
         found = []
-        thread = threading.Thread(target=lambda: found.append(body(jnp.ones(()))))
+        thread = threading.Thread(target=lambda: found.append(body(jnp.ones((), x.dtype))))
         thread.start()
         thread.join()
         return x * found[0]
