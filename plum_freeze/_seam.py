@@ -55,7 +55,7 @@ def install() -> str | None:
 
     JAX is there already.
     """
-    from jax._src import compiler, core, lib, pjit, util
+    from jax._src import core, lib, pjit, util
     from jax._src.interpreters import mlir, partial_eval
     from jax._src.traceback_util import register_exclusion
 
@@ -68,7 +68,6 @@ def install() -> str | None:
         "partial_eval.trace_to_jaxpr_dynamic": (partial_eval, "trace_to_jaxpr_dynamic"),
         "partial_eval.explain": (partial_eval, "explain"),
         "mlir.lower_jaxpr_to_module": (mlir, "lower_jaxpr_to_module"),
-        "compiler.compile_or_get_cached": (compiler, "compile_or_get_cached"),
         "EvalTrace.process_custom_jvp_call": (core.EvalTrace, "process_custom_jvp_call"),
         "EvalTrace.process_custom_vjp_call": (core.EvalTrace, "process_custom_vjp_call"),
         "util.cache": (util, "cache"),
@@ -89,7 +88,6 @@ def install() -> str | None:
         for module, name in names:
             _again(sys.modules.get(module), name, getattr(util, kind)())
     wrapt.wrap_function_wrapper(mlir, "lower_jaxpr_to_module", _lowered)
-    wrapt.wrap_function_wrapper(compiler, "compile_or_get_cached", _lowered)
     for name in ("process_custom_jvp_call", "process_custom_vjp_call"):
         wrapt.wrap_function_wrapper(core, f"EvalTrace.{name}", _evaluated)
     return None
