@@ -109,6 +109,7 @@ def fuzz(seed, calls, capsys):
         print(
             f"random programs: {duel.counts['calls']} calls, {duel.counts['changes']} changes and"
             f" {duel.counts['changes in a trace']} in a trace, 0 stale;"
+            f" {duel.counts['refused']} of {duel.counts['programs']} programs JAX does not take;"
             f" exact {_invalidation.exact - exact}, epoch {_epoch.epoch.moves - moves}"
         )
 

@@ -21,11 +21,15 @@ from jax.interpreters import ad, batching, mlir
 
 @dataclass
 class Node:
-    """`call(x)` is `model()[0] * x`, and its derivative is `model()[1]`, None if it has none."""
+    """`call(x)` is `model()[0] * x`, and its derivative is `model()[1]`, None if it has none.
+
+    `within` has the modes of the nodes that it calls, and its own.
+    """
 
     mode: str
     call: Callable[[Any], Any]
     model: Callable[[], tuple[float, float | None]]
+    within: frozenset[str] = frozenset()
 
 
 def leaf_node(leaf: Any) -> Node:
@@ -51,8 +55,9 @@ def make(mode: str, parts: list[Node], rule: Any) -> Node | None:
     """
     # Nodes may have constants, and JAX cannot compile a reduction that has one. And nobody sees that
     # another thread calls a function that is jitted and compiled (the README says so).
-    if mode in {"reduce", "thread"} and any(part.mode in MODES for part in parts):
-        return None
+    within = frozenset[str]().union(*(part.within for part in parts))
+    if (mode in {"reduce", "thread"} and within) or (mode == "shard_map" and mode in within):
+        return None  # the last one JAX refuses, for the mesh around it
 
     def body(x):
         for part in parts:
@@ -61,7 +66,7 @@ def make(mode: str, parts: list[Node], rule: Any) -> Node | None:
 
     whole = lambda: _product(parts)  # noqa: E731
     made = MODES[mode](body, whole, rule)
-    return None if made is None else Node(mode, *made)
+    return None if made is None else Node(mode, *made, within | {mode})
 
 
 def _same(transform: Callable[[Any], Any]) -> Any:
