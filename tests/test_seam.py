@@ -84,6 +84,22 @@ def frozen(factor=2.0, **kw):
     return f, define
 
 
+def frozen_by_text(value):
+    """As `frozen`: a function of a string, whose decisions have no array in them."""
+    dispatch = plum.Dispatcher()
+
+    def define(value):
+        @dispatch
+        def unit(name: str):
+            return value
+
+        return unit
+
+    unit = define(value)
+    plum_freeze.freeze(unit, on_late="accept")
+    return unit, define
+
+
 # -- random programs -----------------------------------------------------------------------------
 
 
@@ -422,17 +438,7 @@ def test_a_rule_that_decides_where_nothing_is_traced():
     from jax.interpreters import ad, mlir
 
     f, define = frozen()
-    dispatch = plum.Dispatcher()
-
-    def unit(k):
-        @dispatch
-        def factor(name: str):
-            return k
-
-        return factor
-
-    factor = unit(2.0)
-    plum_freeze.freeze(factor, on_late="accept")
+    factor, define_factor = frozen_by_text(2.0)
     scaled = Primitive("test_scaled")
     scaled.def_abstract_eval(lambda x: x)
 
@@ -447,7 +453,7 @@ def test_a_rule_that_decides_where_nothing_is_traced():
     assert (float(call(X)[0]), slope()) == (2.0, 2.0)
     define(3.0)
     assert (float(call(X)[0]), slope()) == (2.0, 3.0)
-    unit(5.0)
+    define_factor(5.0)
     assert (float(call(X)[0]), slope()) == (5.0, 3.0)
 
 
@@ -521,17 +527,7 @@ def test_a_change_while_another_thread_compiles(counted, monkeypatch):
 
 def test_a_decision_on_a_thread_that_a_traced_function_starts(counted):
     """No trace is open on that thread: what it finds counts as baked in everywhere."""
-    dispatch = plum.Dispatcher()
-
-    def define(factor):
-        @dispatch
-        def unit(name: str):
-            return factor
-
-        return unit
-
-    unit = define(2.0)
-    plum_freeze.freeze(unit, on_late="accept")
+    unit, define = frozen_by_text(2.0)
 
     @jax.jit
     def body(x):
