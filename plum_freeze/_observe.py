@@ -154,7 +154,7 @@ def start_trace() -> None:
             start()
 
 
-_seam.on_first, _seam.on_last = start_trace, stop
+_seam.on_begin, _seam.on_end = start_trace, stop
 _tracing.on_first, _tracing.on_last = start_trace, stop
 
 

@@ -46,8 +46,8 @@ def _nothing() -> None:
 
 # Called when a trace begins, and when it has ended: lookups of dispatched functions are watched
 # meanwhile. Set by `_observe`.
-on_first: Callable[[], None] = _nothing
-on_last: Callable[[], None] = _nothing
+on_begin: Callable[[], None] = _nothing
+on_end: Callable[[], None] = _nothing
 
 
 def install() -> str | None:
@@ -217,11 +217,11 @@ def _evaluated(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
 
 def _watched(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:
     """The same as `collect`, and lookups are watched meanwhile."""
-    on_first()
+    on_begin()
     try:
         return _dependencies.collect(function, args, kwargs)
     finally:
-        on_last()
+        on_end()
 
 
 # -- invalidation --------------------------------------------------------------------------------

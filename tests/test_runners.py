@@ -66,8 +66,8 @@ def test_there_is_a_frame_of_ours_where_an_array_may_come_by_keyword():
 def seam(request, monkeypatch):
     """Traces are watched for the methods that are inlined in them, with and without the seam."""
     if request.param.startswith("not"):
-        monkeypatch.setattr(_seam, "on_first", lambda: None)
-        monkeypatch.setattr(_seam, "on_last", lambda: None)
+        monkeypatch.setattr(_seam, "on_begin", lambda: None)
+        monkeypatch.setattr(_seam, "on_end", lambda: None)
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["known", "first met in the trace"])
