@@ -37,10 +37,15 @@ more by): a decision that is taken below them counts as baked in everywhere. So 
 function of these that has a cache, if it is none of those that `_seam` looks after.
 """
 KNOWN_FUNCTIONS = frozenset({
-    "CustomJVPCallPrimitive.bind_with_trace", "CustomVJPCallPrimitive.bind_with_trace",
-    "_check_primal_refs", "_flatten_fun_nokwargs", "checkpoint.<locals>.fun_remat",
-    "custom_jvp.__call__", "custom_vjp.__call__", "custom_vmap.__call__",
-})  # fmt: skip
+    "ad_checkpoint.checkpoint.<locals>.fun_remat",
+    "custom_batching.custom_vmap.__call__",
+    "custom_derivatives.CustomJVPCallPrimitive.bind_with_trace",
+    "custom_derivatives.CustomVJPCallPrimitive.bind_with_trace",
+    "custom_derivatives._check_primal_refs",
+    "custom_derivatives._flatten_fun_nokwargs",
+    "custom_derivatives.custom_jvp.__call__",
+    "custom_derivatives.custom_vjp.__call__",
+})
 """What is on the way to the primal function of a custom rule, and to what a checkpoint calls.
 
 There they become a part of the trace around them. The rules themselves have others on their way.
@@ -262,7 +267,7 @@ def _is_known(frame: FrameType) -> bool:
     if not module.startswith("jax."):
         return True
     if not _is_known_module(module):
-        return code.co_qualname in KNOWN_FUNCTIONS
+        return f"{module}.{code.co_qualname}".removeprefix("jax._src.") in KNOWN_FUNCTIONS
     return not hasattr(frame.f_globals.get(code.co_name), "cache_clear")
 
 

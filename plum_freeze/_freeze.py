@@ -126,9 +126,9 @@ def _tables() -> list[Table]:
     return [t for t in map(_table.table_of, _plum.functions()) if t is not None]
 
 
-def sealed_tables() -> list[Table]:
-    """The tables of all frozen functions."""
-    return [table for table in _tables() if table.seal is not None]
+def _seals() -> list[tuple[Table, Seal]]:
+    """The tables of all frozen functions, with their seals: another thread may thaw meanwhile."""
+    return [(table, seal) for table in _tables() if (seal := table.seal) is not None]
 
 
 def latest() -> Seal | None:
@@ -136,7 +136,7 @@ def latest() -> Seal | None:
 
     Libraries freeze when they are imported, and the program that imports them has the last word.
     """
-    seals = [table.seal for table in sealed_tables() if table.seal is not None]
+    seals = [seal for _, seal in _seals()]
     return max(seals, key=lambda seal: seal.order, default=None)
 
 
@@ -202,8 +202,8 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
             except Exception as error:  # noqa: BLE001  the others are sealed, this one stays plain
                 table.seal = None
                 _report.failed[table] = f"{type(error).__name__}: {error}"
-    for table in sealed_tables():
-        if table.seal is not None and table.seal.jits is _of_frozen_packages:
+    for table, seal in _seals():
+        if seal.jits is _of_frozen_packages:
             table.jit_methods()
     _hook.finder(_late.LISTENER).track_all()
     log.info("froze %d functions at %s", len(functions), where)
@@ -305,9 +305,9 @@ def thawed(*targets: Any) -> Iterator[None]:
         return
     functions = _targets.find(targets, "thawed")
     seals = [
-        (function, table.seal)
+        (function, seal)
         for function in functions
-        if (table := _table.table_of(function)) is not None and table.seal is not None
+        if (table := _table.table_of(function)) is not None and (seal := table.seal) is not None
     ]
     for function, _ in seals:
         _table.watch(function).change_seal(None)
@@ -316,7 +316,7 @@ def thawed(*targets: Any) -> Iterator[None]:
     finally:
         for function, seal in seals:
             table = _table.watch(function)
-            if table.seal is None and seal is not None:
+            if table.seal is None:
                 table.change_seal(seal)
 
 

@@ -68,22 +68,31 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
     if table is None or function is None:
         return _new(function, entries, proceed, origin)
     if not _matters(table):
-        result = proceed()
-        table.known.update(entry.key for entry in entries)
+        result = _make(table, entries, proceed)
         table.landed()
         _note(function, entries, origin)
         return result
     is_known = _changes.is_known(function, entries)
     late = None if is_known else _late(function, table, entries, origin)
     waiting = None if late is None else _apply_policy(late)
-    result = proceed()
-    table.known.update(entry.key for entry in entries)
+    result = _make(table, entries, proceed)
     if not is_known:
         _landed(function, table, entries)
     _note(function, entries, origin, "" if late is None else "late")
     if late is not None and waiting is not None:
         waiting.append(late)
     return result
+
+
+def _make(table: Table, entries: list[Entry], proceed: Callable[[], Any]) -> Any:
+    """Make registrations. They are known before they are there, since other threads may look."""
+    new = {entry.key for entry in entries} - table.known
+    table.known.update(new)
+    try:
+        return proceed()
+    except BaseException:
+        table.known.difference_update(new)
+        raise
 
 
 def _matters(table: Table) -> bool:
@@ -248,15 +257,16 @@ def find_unseen(table: Table) -> None:
     if not unseen:
         return
     table.invalidate()  # who knows since when they are there
+    seal = table.seal
     for entry in unseen:
-        phase = "late" if table.seal else "adopted"
+        phase = "late" if seal else "adopted"
         _record.add(function, entry, _origin.written(entry.implementation), phase)
-    if table.seal is None:
+    if seal is None:
         return
     origin = _origin.written(unseen[0].implementation)
     changes = ("any: the registration was not seen when it was made",)
     forecast = Forecast((), changes[0])
-    late = Late(function, tuple(unseen), origin, table.seal, changes, forecast)
+    late = Late(function, tuple(unseen), origin, seal, changes, forecast)
     try:
         _apply_policy(late)
     except (LateRegistrationError, LateRegistrationWarning):

@@ -148,11 +148,10 @@ class Table(dict[Any, Any]):
 
     def jit_methods(self) -> None:
         """Another package was frozen: its methods on this function may be jitted from now on."""
+        seal = self.seal
         for compiled in list(self.methods.values()):
-            if not compiled.jits and self.seal is not None:
-                compiled.jits = (
-                    self.seal.jits(compiled.implementation) and compiled.why_never() is None
-                )
+            if not compiled.jits and seal is not None:
+                compiled.jits = seal.jits(compiled.implementation) and compiled.why_never() is None
                 if compiled.jits:
                     self.refresh(compiled)
 
@@ -247,8 +246,9 @@ class Table(dict[Any, Any]):
                 self.decisions.clear()
                 self.blind = True
             self.decisions[key] = decision
-            if self.unsure is not None:
-                self.unsure.append(decision)
+            unsure = self.unsure
+            if unsure is not None:
+                unsure.append(decision)
         if _dependencies.anywhere:
             self.note(self.generation, key)
         overtaken = generation is not None and generation is not self.generation

@@ -4,7 +4,9 @@ While they run, nobody gets an exception that plain plum would not give, and eve
 a method that was registered. When all are done every answer is that of the final methods.
 """
 
+import contextlib
 import gc
+import itertools
 import random
 import sys
 import threading
@@ -15,6 +17,7 @@ import plum
 import pytest
 
 import plum_freeze
+from plum_freeze import _table, _ways_in
 
 ROUNDS, THREADS = 200, 8
 X = jnp.asarray(1.0)
@@ -299,3 +302,94 @@ def test_collecting_frozen_functions_does_not_crash():
         if i % 50 == 0:
             gc.collect()
     gc.collect()
+
+
+def test_a_registration_that_another_thread_meets_was_seen(monkeypatch, recwarn):
+    """It is in plum's list, and the call that made it has not come back: it is one of ours."""
+    dispatch = plum.Dispatcher()
+
+    @dispatch
+    def f(x: object):
+        return "old"
+
+    plum_freeze.freeze(f)
+    answers = []
+
+    @contextlib.contextmanager
+    def met_at_once(function):
+        yield
+        thread = threading.Thread(target=lambda: answers.append(function(1)))
+        thread.start()
+        thread.join()
+
+    monkeypatch.setattr(_ways_in, "_not_while_resolving", met_at_once)
+
+    @dispatch
+    def f(x: int):
+        return "new"
+
+    assert answers == ["new"]
+    (warning,) = recwarn
+    assert "not seen" not in str(warning.message)
+    assert [r.phase for r in plum_freeze.registrations(f)][1:] == ["late"]
+
+
+class ThawedAtRead:
+    """In place of the slot: another thread thaws the function right after it was read n times."""
+
+    def __init__(self, slot, n):
+        self.slot, self.left = slot, itertools.count(-n, 1)
+
+    def __get__(self, table, owner):
+        seal = self.slot.__get__(table, owner)
+        if next(self.left) == 0:
+            self.slot.__set__(table, None)
+        return seal
+
+    def __set__(self, table, seal):
+        self.slot.__set__(table, seal)
+
+
+def late_by_an_old_decorator(f, register):
+    f._pending.append((lambda x: "new", plum.Signature(int), 0))
+    f(1)
+
+
+SEAL_READERS = {
+    "call": lambda f, register: f(1),
+    "register": lambda f, register: register(),
+    "old decorator": late_by_an_old_decorator,
+    "freeze": lambda f, register: plum_freeze.freeze(f, on_late="accept"),
+    "freeze *": lambda f, register: plum_freeze.freeze("*", on_late="accept"),
+    "thawed": lambda f, register: plum_freeze.thawed(f).__enter__(),
+    "thaw": lambda f, register: plum_freeze.thaw(f),
+    "report": lambda f, register: plum_freeze.report(f).as_dict(),
+    "registrations": lambda f, register: plum_freeze.registrations(f),
+    "conversion": lambda f, register: plum.add_conversion_method(Final, int, lambda x: 1),
+}
+
+
+@pytest.mark.parametrize("name", SEAL_READERS)
+def test_thawed_by_another_thread_between_any_two_looks(name, monkeypatch):
+    slot = _table.Table.seal
+    for n in range(12):
+        dispatch = plum.Dispatcher()
+
+        @dispatch
+        def f(x: object):
+            return "old"
+
+        def register(dispatch=dispatch):
+            @dispatch
+            def f(x: int):
+                return "new"
+
+        plum_freeze.freeze(f, on_late="accept")
+        f("s")
+        with monkeypatch.context() as patch:
+            patch.setattr(_table.Table, "seal", ThawedAtRead(slot, n))
+            with contextlib.suppress(plum_freeze.FreezeError):  # "is not frozen"
+                SEAL_READERS[name](f, register)
+        register()
+        assert f(1) == "new"
+        plum.Function._instances.remove(f)

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 from pathlib import Path
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -219,6 +220,24 @@ def test_without_any_one_part_something_is_stale(part):
                 duel.run(7, 1500, modes=modes, kinds=kinds)
         jax.clear_caches()
         duel.run(7, 40, modes=modes, kinds=kinds)
+
+
+@pytest.mark.parametrize("name", sorted(_dependencies.KNOWN_FUNCTIONS))
+def test_what_is_known_by_name_is_there_and_nothing_else_goes_by_its_name(name):
+    module, _, function = name.partition(".")
+    path = Path(jax.__file__).parent / "_src" / f"{module}.py"
+    codes = [compile(path.read_text(), str(path), "exec")]
+    for code in codes:
+        codes += [const for const in code.co_consts if isinstance(const, types.CodeType)]
+    (code,) = [code for code in codes if code.co_qualname == function]
+
+    def is_known(module):
+        frame = types.SimpleNamespace(f_code=code, f_globals={"__name__": module})
+        return _dependencies._is_known(frame)
+
+    assert is_known(f"jax._src.{module}")
+    assert not is_known("jax._src.custom_dce") and not is_known(f"jax._src.other.{module}")
+    assert not is_known(f"jax.{module}")
 
 
 def test_a_composite_is_exact(counted):
