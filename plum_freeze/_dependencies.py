@@ -36,16 +36,18 @@ All others may (rules of `custom_jvp` are remembered with the jaxpr, which is wh
 more by): a decision that is taken below them counts as baked in everywhere. So it does below a
 function of these that has a cache, if it is none of those that `_seam` looks after.
 """
-KNOWN_FUNCTIONS = frozenset({
-    "ad_checkpoint.checkpoint.<locals>.fun_remat",
-    "custom_batching.custom_vmap.__call__",
-    "custom_derivatives.CustomJVPCallPrimitive.bind_with_trace",
-    "custom_derivatives.CustomVJPCallPrimitive.bind_with_trace",
-    "custom_derivatives._check_primal_refs",
-    "custom_derivatives._flatten_fun_nokwargs",
-    "custom_derivatives.custom_jvp.__call__",
-    "custom_derivatives.custom_vjp.__call__",
-})
+KNOWN_FUNCTIONS = frozenset(
+    {
+        "ad_checkpoint.checkpoint.<locals>.fun_remat",
+        "custom_batching.custom_vmap.__call__",
+        "custom_derivatives.CustomJVPCallPrimitive.bind_with_trace",
+        "custom_derivatives.CustomVJPCallPrimitive.bind_with_trace",
+        "custom_derivatives._check_primal_refs",
+        "custom_derivatives._flatten_fun_nokwargs",
+        "custom_derivatives.custom_jvp.__call__",
+        "custom_derivatives.custom_vjp.__call__",
+    }
+)
 """What is on the way to the primal function of a custom rule, and to what a checkpoint calls.
 
 There they become a part of the trace around them. The rules themselves have others on their way.
