@@ -11,6 +11,7 @@ What cannot be attributed to a trace for certain counts as baked in *everywhere*
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 import threading
 import weakref
@@ -60,13 +61,20 @@ class Baked:
     Attributes:
         valid: Whether it is still so. A trace with something that is not is never used again.
         everywhere: Whether traces may have it baked in that we know nothing of.
+        is_told: Whether somebody tells of its change. If nobody does, each call of a jitted
+            function that has it baked in asks whether it holds.
     """
 
     __slots__ = ("__weakref__", "everywhere", "valid")
+    is_told = True
 
     def __init__(self) -> None:
         self.valid = True
         self.everywhere = False
+
+    def holds(self) -> bool:
+        """Whether it is still so, as far as anyone can see."""
+        return self.valid
 
 
 class Trace:
@@ -75,13 +83,15 @@ class Trace:
     Attributes:
         decisions: What was baked into it so far.
         boundary: The frame of ours below which it runs.
+        seen: A frame below that, with nothing in between that keeps traces unseen.
     """
 
-    __slots__ = ("boundary", "decisions")
+    __slots__ = ("boundary", "decisions", "seen")
 
     def __init__(self, boundary: FrameType) -> None:
         self.decisions: set[Baked] = set()
         self.boundary: FrameType | None = boundary
+        self.seen: FrameType | None = None
 
 
 class _Thread(threading.local):
@@ -141,21 +151,25 @@ def collect(function: Any, args: Any, kwargs: Any) -> tuple[Any, set[Baked]]:
 
 
 def _close(trace: Trace) -> None:
-    trace.boundary = None
+    trace.boundary = trace.seen = None
     _thread.traces.pop()
     anywhere.remove(trace)
 
 
-def note(decision: Baked) -> None:
-    """A decision is taken now; some trace is open, here or on another thread."""
-    inner = _thread.traces[-1] if _thread.traces else None
-    if inner is None:
+def note(decision: Baked, depth: int = 1) -> None:
+    """A decision is taken now; some trace is open, here or on another thread.
+
+    The frames of this many callers are ours, and need not be looked at.
+    """
+    traces = _thread.traces
+    if not traces:
         # What is baked into compiled code that this thread runs may end in the trace as well.
         bake_anything()
         bake_everywhere(decision)
     else:
+        inner = traces[-1]
         inner.decisions.add(decision)
-        if not decision.everywhere and _below_unknown(sys._getframe(1), inner.boundary):
+        if not decision.everywhere and _below_unknown(sys._getframe(depth), inner):
             bake_everywhere(decision)
 
 
@@ -168,7 +182,7 @@ def inherit(decisions: Collection[Baked]) -> None:
         outer.decisions.update(decisions)
     elif anywhere:
         bake_anything()
-    if _below_unknown(sys._getframe(1), None if outer is None else outer.boundary):
+    if _below_unknown(sys._getframe(1), outer):
         for decision in list(decisions):
             bake_everywhere(decision)
 
@@ -185,7 +199,7 @@ def bake_anything() -> None:
 def bake_everywhere(decision: Baked) -> None:
     """Traces may have a decision baked in that we know nothing of."""
     decision.everywhere = True
-    if not decision.valid:  # it has changed meanwhile, and whoever changed it did not know this
+    if not decision.holds():  # it has changed meanwhile, and whoever changed it did not know this
         epoch.move()
 
 
@@ -253,15 +267,26 @@ def _site(function: Any) -> Site | None:
 # -- the stack -----------------------------------------------------------------------------------
 
 
-def _below_unknown(frame: FrameType | None, boundary: FrameType | None) -> bool:
-    """Whether code of JAX that may keep traces of its own lies between here and `boundary`."""
-    while frame is not None and frame is not boundary:
-        back = frame.f_back
+def _below_unknown(frame: FrameType | None, trace: Trace | None) -> bool:
+    """Whether code of JAX that may keep traces of its own lies between here and a trace."""
+    boundary, seen = (None, None) if trace is None else (trace.boundary, trace.seen)
+    outermost = None
+    while frame is not None and frame is not boundary and frame is not seen:
+        back, code = frame.f_back, frame.f_code
+        if "jax" not in code.co_filename:
+            if not code.co_flags & _RESUMED:
+                outermost = frame
         # what `boundary` itself calls is seen there, whatever keeps it
-        if "jax" in frame.f_code.co_filename and back is not boundary and not _is_known(frame):
+        elif back is not boundary and not _is_known(frame):
             return True
         frame = back
+    if trace is not None and frame is boundary:
+        trace.seen = outermost  # what is above a frame stays there for as long as it runs
     return False
+
+
+# Flags of code that runs below another frame each time that it goes on.
+_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 def _is_known(frame: FrameType) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from plum_freeze import _decisions, _dependencies, _invalidation, _keys, _plum, _tracing
 from plum_freeze._decisions import Decision
 from plum_freeze._jit import Compiled
+from plum_freeze._parents import Parents
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -156,20 +157,20 @@ def _inherited(
     __tracebackhide__ = True
     table = plan.table
     function = table.function
+    parents = Parents(function)
+    holds = parents.holds
     implementation, return_type = _plum.choose_any(function, args)
     run = Compiled(implementation, return_type, jit=False).plain
-    holding = _plum.parents_holding(function)
-    name = _plum.first_implementation(function).__name__
 
     def inherited(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
+        if not holds():
+            _invalidation.invalidate([parents], blind=False)
+            table.clear()
+            return function(*args, **kwargs)
         if _dependencies.anywhere:
+            _dependencies.note(parents)
             _plum.choose_any(function, args)  # what the parents decide is noted
-        for parent, value in holding:
-            if parent.__dict__.get(name) is not value:
-                _invalidation.everything()
-                table.clear()
-                return function(*args, **kwargs)
         return run(*args, **kwargs)
 
     if where is not None and plan.generation is table.generation:

@@ -62,6 +62,7 @@ def install() -> str | None:
     needed = {
         "pjit._infer_params": (pjit, "_infer_params"),
         "pjit._infer_params_cached": (pjit, "_infer_params_cached"),
+        "pjit._run_python_pjit": (pjit, "_run_python_pjit"),
         "pjit._cpp_pjit_cache_fun_only": (pjit, "_cpp_pjit_cache_fun_only"),
         "pjit._cpp_pjit_cache_explicit_attributes": (pjit, "_cpp_pjit_cache_explicit_attributes"),
         "partial_eval.trace_to_jaxpr": (partial_eval, "trace_to_jaxpr"),
@@ -82,6 +83,7 @@ def install() -> str | None:
         return "this JAX keeps its traces in another way"
     register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's own way
     wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
+    wrapt.wrap_function_wrapper(pjit, "_run_python_pjit", _run)
     _again(native, "trace_to_jaxpr", util.weakref_lru_cache(maxsize=None, explain=native.explain))
     wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr_dynamic", _trace_to_jaxpr_dynamic)
     for kind, names in OTHERS.items():
@@ -141,12 +143,25 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     while True:
         result, collected = _dependencies.collect(wrapped, args, kwargs)
         decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], collected)
-        if collected or all(decision.valid for decision in decisions):
+        if collected or all(decision.holds() for decision in decisions):
             _dependencies.inherit(decisions)
             return result
         pjit._infer_params_cached.cache_clear()
         tries += 1
         _give_up_after(tries)
+
+
+def _run(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
+    """A jitted function runs; with what it was compiled to, its next calls take the fast path.
+
+    Unless there is something to ask at each call: then nothing is said of it.
+    """
+    from jax._src.interpreters import pxla
+
+    result = wrapped(*args, **kwargs)
+    if all(decision.is_told for decision in _dependencies.of(args[0].params["jaxpr"])):
+        return result
+    return tuple(None if isinstance(each, pxla.MeshExecutable) else each for each in result)
 
 
 class _Thread(threading.local):
@@ -174,7 +189,7 @@ def _kept(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         decisions = _dependencies.of(result[0])
         # A trace that was made just now is what the caller gets, even if a decision has changed
         # meanwhile: plainly, the lines before the change would not run again either.
-        if made is result[0] or all(decision.valid for decision in decisions):
+        if made is result[0] or all(decision.holds() for decision in decisions):
             _dependencies.inherit(decisions)
             return result
         if hasattr(wrapped, "evict_weakref"):

@@ -69,6 +69,11 @@ def _failure(jax: Any, x: Any) -> str | None:
             if f"{value}" not in text or any(f"{old}" in text for old in world.old):
                 return f"a stale trace of {name}"
         other.trace(x)
+    asking = jax.jit(world.asked)
+    for factor in (3.0, 3.0, 5.0):
+        world.factor = factor
+        if first(asking(x)) != factor:
+            return "a stale value where each call has to ask"
     if first(both(x)) != 1 + value or first(both(x)) != 1 + 7.0:
         return "a trace in which a decision changed was kept"
     if epoch.moves != moves:
@@ -83,11 +88,16 @@ class _World:
         self.old: list[float] = []
         self.value = 0.0
         self.decision = Baked()
+        self.factor = 0.0
 
     def leaf(self, x: Any) -> Any:
         if _dependencies.anywhere:
             _dependencies.note(self.decision)
         return x + self.value
+
+    def asked(self, x: Any) -> Any:
+        _dependencies.note(_Asked(self))
+        return x * self.factor
 
     def change(self, value: float) -> None:
         if self.value:
@@ -96,6 +106,20 @@ class _World:
         self.decision.valid = False
         self.decision = Baked()
         _seam.clear_fast_paths()
+
+
+class _Asked(Baked):
+    """The factor of a world, of whose change nobody tells."""
+
+    __slots__ = ("factor", "world")
+    is_told = False
+
+    def __init__(self, world: _World) -> None:
+        super().__init__()
+        self.world, self.factor = world, world.factor
+
+    def holds(self) -> bool:
+        return self.factor == self.world.factor
 
 
 def _programs(jax: Any, leaf: Any, once: Any, ones: Any) -> dict[str, Callable[[Any], Any]]:

@@ -270,7 +270,7 @@ class Table(dict[Any, Any]):
         for key in keys:
             decision = self.decisions.get(key)
             if decision is not None:
-                _dependencies.note(decision)
+                _dependencies.note(decision, depth=3)  # this one, and who calls it
         if generation is not self.generation:
             _invalidation.everything()
 

@@ -35,7 +35,16 @@ from jax._src.lax import lax
 from oracle.speed import remembered_compilations
 
 import plum_freeze
-from plum_freeze import _dependencies, _epoch, _freeze, _invalidation, _observe, _seam, _table
+from plum_freeze import (
+    _dependencies,
+    _epoch,
+    _freeze,
+    _invalidation,
+    _observe,
+    _parents,
+    _seam,
+    _table,
+)
 
 CALLS = int(os.environ.get("PLUM_FREEZE_CALLS", "400"))
 REDEFINITIONS = int(os.environ.get("PLUM_FREEZE_REDEFINITIONS", "400"))
@@ -120,7 +129,7 @@ def fuzz(seed, calls, capsys):
     with remembered_compilations():
         duel.run(seed, calls * 2 // 3)
         before = _epoch.epoch.moves
-        duel.run(seed, calls // 3, modes=SEEN)
+        duel.run(seed, calls // 3, modes=SEEN, kinds=leaves.KINDS + leaves.UNTOLD)
         assert _epoch.epoch.moves == before, "all of that can be seen"
     with capsys.disabled():
         print(
@@ -145,7 +154,7 @@ def test_every_mode_and_kind_is_tried():
                 assert node.call(X)[0] == node.model()[0], (mode, factor)
                 assert call(X)[0] == node.model()[0], (mode, factor)
             assert mode in UNSEEN or _epoch.epoch.moves == moves, f"{mode} is not exact"
-        for kind in leaves.KINDS:
+        for kind in leaves.KINDS + leaves.UNTOLD:
             leaf = kind(rng)
             call = jax.jit(leaf)
             for factor in (2.0, 4.0, 1.0):
@@ -197,6 +206,10 @@ def without_the_rule_for_other_threads(patch):
     patch.setattr(_dependencies, "note", lambda each: _dependencies.traces() and real(each))
 
 
+def without_asking_at_each_call(patch):
+    patch.setattr(_parents.Parents, "is_told", True)
+
+
 NEEDED = {
     without_the_link: (["jit of jit", "scan of jit", "jit"], [leaves.OfArray]),
     without_the_seam_of_traces: (["scan", "cond"], [leaves.OfArray]),
@@ -207,6 +220,7 @@ NEEDED = {
     without_the_rule_for_unknown_code: (["custom_jvp", "jit of grad of jit"], [leaves.OfArray]),
     without_the_record_of_what_types_decide: (["jit"], [leaves.OfText]),
     without_the_rule_for_other_threads: (["thread"], [leaves.OfText]),
+    without_asking_at_each_call: (["jit", "scan"], leaves.UNTOLD),
 }
 
 
@@ -240,6 +254,42 @@ def test_what_is_known_by_name_is_there_and_nothing_else_goes_by_its_name(name):
     assert not is_known(f"jax.{module}")
 
 
+def code_of_jax(module):
+    """A function that calls another, as code of this module of JAX does."""
+    code = compile("def call(f):\n    return f()", "/site-packages/jax/_src/x.py", "exec")
+    namespace = {"__name__": f"jax._src.{module}"}
+    exec(code, namespace)
+    return namespace["call"]
+
+
+def test_the_stack_is_looked_at_once_and_what_is_new_on_it_each_time():
+    known, unknown = code_of_jax("api"), code_of_jax("custom_derivatives")
+    trace = _dependencies.Trace(sys._getframe())
+    below = lambda: _dependencies._below_unknown(sys._getframe(), trace)  # noqa: E731
+
+    def traced():
+        frame = sys._getframe()
+        for _ in range(2):
+            assert not below() and trace.seen is frame
+            assert not known(below) and trace.seen is frame
+            assert unknown(below) and unknown(lambda: known(below)) and known(lambda: unknown(below))
+            assert unknown(lambda: below()) and trace.seen is frame
+
+    def another():
+        assert not below() and trace.seen is sys._getframe()
+        assert unknown(below)
+
+    def resumed():
+        while True:
+            yield below()
+
+    known(traced)
+    known(another)
+    generator = resumed()
+    assert known(generator.__next__) is False and trace.seen is not generator.gi_frame
+    assert known(lambda: unknown(generator.__next__)) is True
+
+
 def test_a_composite_is_exact(counted):
     """It has no derivative and no batching, so it is in no random program."""
     f, define = frozen()
@@ -249,6 +299,20 @@ def test_a_composite_is_exact(counted):
     define(5.0)
     assert call(X)[0] == 6
     assert counted() == (1, 0)
+
+
+def test_only_what_has_an_inherited_method_is_asked_at_each_call(monkeypatch):
+    rng = random.Random(1)
+    told, untold = jax.jit(leaves.OfArray(rng)), jax.jit(leaves.Inherited(rng))
+    for call in (told, untold):
+        call(X), call(X)
+    seen = []
+    real = _dependencies.settle
+    monkeypatch.setattr(
+        _dependencies, "settle", lambda *args: (seen.append(args[1].__class__), real(*args))[1]
+    )
+    told(X), untold(X)
+    assert seen == [leaves.Inherited]
 
 
 # -- exactly what depends on it ------------------------------------------------------------------

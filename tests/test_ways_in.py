@@ -1,5 +1,7 @@
 """A late registration is seen at every way in, under each policy."""
 
+import subprocess
+import sys
 import warnings
 
 import plum
@@ -314,3 +316,53 @@ def test_refused_error_carries_its_facts():
     assert isinstance(error, FreezeError)
     for fact in ("thawed", "accept", "before freeze", "nothing has changed"):
         assert fact in str(error)
+
+
+# -- tried, and left out -------------------------------------------------------------------------
+
+SWAPPED = """
+import plum
+from plum import clear_all_cache
+dispatch = plum.Dispatcher()
+@dispatch
+def f(x: object):
+    return "old"
+taken = {
+    "f.dispatch": lambda extend=f.dispatch: extend(lambda x: x),
+    "f.invoke": lambda invoke=f.invoke: invoke(int),
+    "f.clear_cache": f.clear_cache,
+    "dispatch.clear_cache": lambda: dispatch.clear_cache(),
+    "clear_all_cache": clear_all_cache,
+}
+import plum_freeze
+class Faster(plum.Function):
+    def __call__(self, *args, **kwargs):
+        return "faster"
+f.__class__ = Faster
+assert f(1) == "faster"
+for name, call in taken.items():
+    try:
+        call()
+    except TypeError as error:
+        assert "Function object expected; got" in str(error), error
+        print(name)
+f.__class__ = plum.Function
+for call in taken.values():
+    call()
+"""
+
+
+@pytest.mark.skipif(not plum.COMPILED, reason="the pure-Python plum takes any subclass")
+def test_compiled_plum_refuses_a_function_of_another_class():
+    """Why no frozen function gets a class with a faster `__call__`.
+
+    It could be put back at each way in that is patched. What a program has taken from plum before
+    plum_freeze was imported no patch reaches: with plain plum it works, and there it would raise.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", SWAPPED], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == [
+        "f.dispatch", "f.invoke", "f.clear_cache", "dispatch.clear_cache", "clear_all_cache",
+    ]  # fmt: skip

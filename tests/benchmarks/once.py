@@ -26,8 +26,13 @@ Cells = dict[str, Figure | Absent]
 # -- tracing -------------------------------------------------------------------------------------
 
 
-def nested(effort: Effort) -> Cells:
-    """Trace a program that makes 1,000 calls, half of them from inside the other half."""
+def nested(effort: Effort, *, new: bool = False) -> Cells:
+    """Trace a new program that makes 1,000 calls, half of them from inside the other half.
+
+    Args:
+        effort: How much is measured.
+        new: Whether the functions are new as well, and never were called.
+    """
     calls = effort.size(CALLS)
     x = jnp.ones((2, 3))
     inner_body = jax.lax.neg  # one operation of JAX for two calls
@@ -69,6 +74,8 @@ def nested(effort: Effort) -> Cells:
     def prepare(make: Callable[[], Any]) -> Callable[[], Callable[[], Any]]:
         def one_round() -> Callable[[], Any]:
             f = make()
+            if not new:
+                jax.make_jaxpr(lambda x: f(x))(x)
 
             def program(x):
                 for _ in range(calls // 2):

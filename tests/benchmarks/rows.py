@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -73,6 +74,9 @@ def _importing(*, methods: bool) -> Callable[[Effort], once.Cells]:
 ROWS: dict[str, Callable[[Effort], list[Row]]] = {
     **{name: _of_call(name, build) for name, build in CALLS.items()},
     "trace 1,000 nested calls": _once("trace 1,000 nested calls", once.nested),
+    "trace 1,000 nested calls of new functions": _once(
+        "trace 1,000 nested calls of new functions", functools.partial(once.nested, new=True)
+    ),
     "first two calls": _once("first two calls", once.first_calls),
     "freeze 100 methods": _once("freeze 100 methods", _freezing(100)),
     "freeze 1,000 methods": _once("freeze 1,000 methods", _freezing(1_000)),

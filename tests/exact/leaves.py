@@ -33,6 +33,12 @@ class Leaf:
     def __call__(self, x: Any) -> Any:
         raise NotImplementedError
 
+    decides_numbers = False
+
+    def number(self) -> float:
+        """The factor, without an array; decided by a method if `decides_numbers`."""
+        return self.factor
+
     def change(self, factor: float) -> None:
         """Another method is the right one from now on."""
         self.factor = factor
@@ -91,8 +97,13 @@ class OfText(OfArray):
 
         self.function = self.dispatch(f)
 
+    decides_numbers = True
+
+    def number(self) -> float:
+        return self.function("unit")
+
     def __call__(self, x: Any) -> Any:
-        return x * self.function("unit")
+        return x * self.number()
 
 
 class OfClass(OfArray):
@@ -168,6 +179,26 @@ class Inherited(OfArray):
         return self.child().scale(x)
 
 
+class Assigned(Inherited):
+    """The parent gets the method by an assignment, which is no registration."""
+
+    def register(self, factor: float) -> None:
+        if self.function is None:
+            super().register(factor)
+        else:
+            self.parent.scale = lambda self, x: x * factor
+
+
+class Rebased(Inherited):
+    """The child gets another parent."""
+
+    def register(self, factor: float) -> None:
+        if self.function is None:
+            super().register(factor)
+        else:
+            self.child.__bases__ = (type("Parent", (), {"scale": lambda self, x: x * factor}),)
+
+
 class Converted(OfArray):
     """What is returned is converted by a rule, and the rule changes."""
 
@@ -192,3 +223,6 @@ class Converted(OfArray):
 KINDS = [
     OfArray, OfArray, Watched, OfBox, OfText, OfClass, OfNested, Invoked, Inherited, Converted,
 ]  # fmt: skip
+
+# Nobody tells of the change: rules and threads, of which nobody sees who has it, may be stale.
+UNTOLD = [Assigned, Rebased]

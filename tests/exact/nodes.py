@@ -23,7 +23,7 @@ from jax.interpreters import ad, batching, mlir
 class Node:
     """`call(x)` is `model()[0] * x`, and its derivative is `model()[1]`, None if it has none.
 
-    `within` has the modes of the nodes that it calls, and its own.
+    `within` has the modes of the nodes that it calls, and its own; and `UNDECIDED`.
     """
 
     mode: str
@@ -45,6 +45,9 @@ def _product(parts: list[Node]) -> tuple[float, float | None]:
     return value, slope
 
 
+UNDECIDED = "a callback that reads what no method decides"
+
+
 def make(mode: str, parts: list[Node], rule: Any) -> Node | None:
     """A node that calls `parts` one after the other; None if it cannot be.
 
@@ -63,6 +66,11 @@ def make(mode: str, parts: list[Node], rule: Any) -> Node | None:
         for part in parts:
             x = part.call(x)
         return x
+
+    if mode == "pure_callback" and not rule.decides_numbers:
+        within |= {UNDECIDED}
+    if mode == "compile time" and UNDECIDED in within:
+        return None  # what the callback reads is baked in, as under any jit
 
     whole = lambda: _product(parts)  # noqa: E731
     made = MODES[mode](body, whole, rule)
@@ -150,7 +158,7 @@ def _custom_vmap(body, whole, rule):
 
 def _callback(body, whole, rule):
     shape = lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype)  # noqa: E731
-    host = lambda x: np.asarray(x) * np.float32(rule.factor)  # noqa: E731
+    host = lambda x: np.asarray(x) * np.float32(rule.number())  # noqa: E731
     call = lambda x: jax.pure_callback(host, shape(x), body(x), vmap_method="sequential")  # noqa: E731
     return call, lambda: (whole()[0] * rule.factor, None)
 
