@@ -44,6 +44,7 @@ NOT_OURS_REMEDY = (
 
 
 def runs(table: Table | None, implementation: Callable[..., Any]) -> tuple[str, int, list[Reason]]:
+    """How a method runs in words, in how many variants compiled, and why not (all) of them."""
     seal = None if table is None else table.seal
     if table is None or seal is None:
         return "not frozen", 0, []

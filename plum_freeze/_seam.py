@@ -143,7 +143,7 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     while True:
         result, collected = _dependencies.collect(wrapped, args, kwargs)
         decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], collected)
-        if collected or all(decision.holds() for decision in decisions):
+        if collected or _hold(decisions):
             _dependencies.inherit(decisions)
             return result
         pjit._infer_params_cached.cache_clear()
@@ -189,7 +189,7 @@ def _kept(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         decisions = _dependencies.of(result[0])
         # A trace that was made just now is what the caller gets, even if a decision has changed
         # meanwhile: plainly, the lines before the change would not run again either.
-        if made is result[0] or all(decision.holds() for decision in decisions):
+        if made is result[0] or _hold(decisions):
             _dependencies.inherit(decisions)
             return result
         if hasattr(wrapped, "evict_weakref"):
@@ -198,6 +198,14 @@ def _kept(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
             wrapped.cache_clear()
         tries += 1
         _give_up_after(tries)
+
+
+def _hold(decisions: Collection[Baked]) -> bool:
+    """Whether a trace with these decisions is still right."""
+    lost = [decision for decision in decisions if not decision.holds()]
+    if any(decision.everywhere and not decision.is_told for decision in lost):
+        epoch.move()  # it comes out here, and traces have it that we know nothing of
+    return not lost
 
 
 def _give_up_after(tries: int) -> None:

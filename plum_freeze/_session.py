@@ -276,6 +276,7 @@ class Replayer(_observe.Session):
 
 
 def told(choice: Choice) -> str:
+    """A decision in words: the call, and the method that was chosen for it."""
     if choice.method is not None:
         chosen = _choice.text(choice.method)
     elif choice.implementation is not _choice.NOTHING:

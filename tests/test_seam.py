@@ -315,6 +315,15 @@ def test_only_what_has_an_inherited_method_is_asked_at_each_call(monkeypatch):
     assert seen == [leaves.Inherited]
 
 
+@pytest.mark.parametrize("kind", leaves.UNTOLD)
+def test_an_inherited_method_in_a_trace_that_jax_keeps_unseen_is_found_out_by_who_calls_it(kind):
+    leaf = kind(random.Random(1))
+    call = jax.jit(lambda x: jax.closure_convert(leaf, x)[0](x))
+    for factor in (2.0, 4.0, 1.0):
+        leaf.change(factor)
+        assert call(X)[0] == call(X)[0] == factor
+
+
 # -- exactly what depends on it ------------------------------------------------------------------
 
 
