@@ -54,7 +54,7 @@ def runs(table: Table | None, implementation: Callable[..., Any]) -> tuple[str, 
     if found is None:
         return "not called yet", 0, _reasons_ahead(seal, implementation)
     if not found.jits:
-        never = _never(found.why_never(), found.screened[0])
+        never = _never(found.why_never(), found.effect)
         return "plain", 0, [never or _refused(seal, implementation)]
     reasons = [
         Reason(text, _remedies.remedy(text), count) for text, count in found.reasons.most_common()

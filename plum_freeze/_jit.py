@@ -7,7 +7,6 @@ else. DESIGN, section 6, has the rules; the numbers in the comments are theirs.
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -32,9 +31,6 @@ from plum_freeze._variant import Attempt, Variant, jitted, last, looked_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
-
-    from plum_freeze._guard import Guard
-    from plum_freeze._screen import Effect
 
 log = logging.getLogger("plum_freeze")
 
@@ -86,24 +82,11 @@ class Compiled:
         self.static_keys: list[Any] = []
         self.opaque = Opaque()
         self.marks = _marks.marks_of(implementation)
+        self.effect, self.guard = _screen.examine(implementation)
+        self.changed = self.guard.changed
         self.changes = 0
         self.unstable: str | None = None
         self.jits = jit and self.why_never() is None
-
-    @functools.cached_property
-    def screened(self) -> tuple[Effect | None, Guard]:
-        """What the method's own code shows. It takes milliseconds, so only what is traced is."""
-        return _screen.examine(self.implementation)
-
-    @functools.cached_property
-    def guard(self) -> Guard:
-        """What the method reads."""
-        return self.screened[1]
-
-    @functools.cached_property
-    def changed(self) -> Callable[[], bool]:
-        """Whether what it reads has changed: the closure itself, for speed."""
-        return self.guard.changed
 
     def why_never(self) -> str | None:
         """Why the method is not jitted, whatever it is called with."""
@@ -111,8 +94,7 @@ class Compiled:
             return "marked with @eager"
         if _jax.is_jitted(self.implementation):
             return "is jitted already"
-        effect = self.screened[0]
-        return self.unstable if effect is None else str(effect)
+        return self.unstable if self.effect is None else str(self.effect)
 
     # -- plainly ---------------------------------------------------------------------------------
 
@@ -363,8 +345,7 @@ class Compiled:
         log.debug("%s is traced again: what it reads has changed", _title(self.implementation))
         if self.changes > MOST_CHANGES and self.unstable is None:
             self.unstable = _why.unstable(self.guard, MOST_CHANGES)
-        self.screened = _screen.examine(self.implementation)
-        self.guard = self.screened[1]
+        self.effect, self.guard = _screen.examine(self.implementation)
         self.changed = self.guard.changed
         self.variants.clear()
         self.fast.clear()

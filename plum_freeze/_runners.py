@@ -121,8 +121,8 @@ def _is_bare(method: Compiled, types: tuple[type, ...], *, is_watched: bool) -> 
         return True
     return (
         isinstance(implementation, FunctionType)
-        and SIMPLE.issuperset(types)
         and not method.why_never()
+        and SIMPLE.issuperset(types)
         and not _takes_more(implementation, len(types))
         and all(read.holder is implementation for read in method.guard.reads)
     )

@@ -17,7 +17,7 @@ from jax import Array
 from side_by_side import Pair
 
 import plum_freeze
-from plum_freeze import _jit, _plum, _screen, _seam, _table, _tracing
+from plum_freeze import _jit, _plum, _seam, _table, _tracing
 
 X = jnp.arange(4.0)
 COUNTS = {"calls": 0}
@@ -45,34 +45,6 @@ def test_plum_calls_a_method_itself_where_nothing_has_to_be_done():
     plum_freeze.freeze(f, jit=False)
     assert f(Thing(), 1) == (COUNTS, 1)
     assert entry(f, Thing, int) is method
-
-
-def test_only_what_is_traced_is_screened(monkeypatch):
-    """With dispatch alone it takes milliseconds for nothing."""
-    dispatch = plum.Dispatcher()
-    seen, real = [], _screen.examine
-    monkeypatch.setattr(_screen, "examine", lambda f: (seen.append(f), real(f))[1])
-
-    @dispatch
-    def f(x: Array, y: str):
-        return x * COUNTS["calls"]
-
-    plum_freeze.freeze(f, jit=False)
-    assert (f(X, "a") == 0).all() and not seen
-
-    @dispatch
-    def g(x: Array):
-        return f(x, "a")
-
-    plum_freeze.freeze(g)
-    for _ in range(3):
-        assert (g(X) == 0).all()
-    assert {each.__name__ for each in seen} == {"f", "g"}
-    try:
-        COUNTS["calls"] = 2
-        assert (g(X) == 2 * X).all()
-    finally:
-        COUNTS["calls"] = 0
 
 
 def test_there_is_a_frame_of_ours_where_an_array_may_come_by_keyword():
