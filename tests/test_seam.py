@@ -203,7 +203,9 @@ def without_the_record_of_what_types_decide(patch):
 
 def without_the_rule_for_other_threads(patch):
     real = _dependencies.note
-    patch.setattr(_dependencies, "note", lambda each: _dependencies.traces() and real(each))
+    patch.setattr(
+        _dependencies, "note", lambda *args, **kw: _dependencies.traces() and real(*args, **kw)
+    )
 
 
 def without_asking_at_each_call(patch):
