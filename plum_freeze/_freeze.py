@@ -204,7 +204,7 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
                 _report.failed[table] = f"{type(error).__name__}: {error}"
     for table, seal in _seals():
         if seal.jits is _of_frozen_packages:
-            table.jit_methods()
+            table.jit_methods(seal)
     _hook.finder(_late.LISTENER).track_all()
     log.info("froze %d functions at %s", len(functions), where)
     return Report(functions)

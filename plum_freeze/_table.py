@@ -146,11 +146,10 @@ class Table(dict[Any, Any]):
         self.methods = {}
         self.clear()
 
-    def jit_methods(self) -> None:
+    def jit_methods(self, seal: Seal) -> None:
         """Another package was frozen: its methods on this function may be jitted from now on."""
-        seal = self.seal
         for compiled in list(self.methods.values()):
-            if not compiled.jits and seal is not None:
+            if not compiled.jits:
                 compiled.jits = seal.jits(compiled.implementation) and compiled.why_never() is None
                 if compiled.jits:
                     self.refresh(compiled)
