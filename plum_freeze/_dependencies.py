@@ -18,7 +18,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plum_freeze import _kinds
+from plum_freeze import _asked, _kinds
 from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
@@ -62,7 +62,8 @@ class Baked:
         valid: Whether it is still so. A trace with something that is not is never used again.
         everywhere: Whether traces may have it baked in that we know nothing of.
         is_told: Whether somebody tells of its change. If nobody does, each call of a jitted
-            function that has it baked in asks whether it holds.
+            function that has it baked in asks whether it holds; each of any (see `_asked`) if it
+            may be baked in everywhere.
     """
 
     __slots__ = ("__weakref__", "everywhere", "valid")
@@ -71,6 +72,11 @@ class Baked:
     def __init__(self) -> None:
         self.valid = True
         self.everywhere = False
+
+    @property
+    def subject(self) -> object:
+        """What is decided: equal for two of them that hold as long as each other."""
+        return self
 
     def holds(self) -> bool:
         """Whether it is still so, as far as anyone can see."""
@@ -169,7 +175,10 @@ def note(decision: Baked, depth: int = 1) -> None:
     else:
         inner = traces[-1]
         inner.decisions.add(decision)
-        if not decision.everywhere and _below_unknown(sys._getframe(depth), inner):
+        if decision.everywhere:
+            if not decision.is_told:
+                _asked.add(decision)  # again, if the epoch has moved since
+        elif _below_unknown(sys._getframe(depth), inner):
             bake_everywhere(decision)
 
 
@@ -199,6 +208,8 @@ def bake_anything() -> None:
 def bake_everywhere(decision: Baked) -> None:
     """Traces may have a decision baked in that we know nothing of."""
     decision.everywhere = True
+    if not decision.is_told:
+        _asked.add(decision)
     if not decision.holds():  # it has changed meanwhile, and whoever changed it did not know this
         epoch.move()
 

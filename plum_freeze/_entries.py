@@ -11,7 +11,7 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _decisions, _dependencies, _invalidation, _keys, _plum, _tracing
+from plum_freeze import _asked, _decisions, _dependencies, _invalidation, _keys, _plum, _tracing
 from plum_freeze._decisions import Decision
 from plum_freeze._jit import Compiled
 from plum_freeze._parents import Parents
@@ -171,6 +171,8 @@ def _inherited(
         if _dependencies.anywhere:
             _dependencies.note(parents)
             _plum.choose_any(function, args)  # what the parents decide is noted
+        if _asked.anywhere:
+            _dependencies.bake_everywhere(parents)
         return run(*args, **kwargs)
 
     if where is not None and plan.generation is table.generation:

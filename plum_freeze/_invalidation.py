@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wrapt
 
-from plum_freeze import _dependencies, _seam, _selftest
+from plum_freeze import _asked, _dependencies, _seam, _selftest
 from plum_freeze._epoch import epoch
 from plum_freeze._errors import FreezeError
 
@@ -67,6 +67,9 @@ def _install(_: Any) -> None:
         _why_not = "this Python runs without the global interpreter lock"
     else:
         _why_not = _seam.install()
+    _asked.install()
+    if _why_not:
+        _asked.count_traces()
 
 
 class Forecast(NamedTuple):
@@ -98,7 +101,7 @@ def forecast(decisions: Collection[Baked], *, blind: bool) -> Forecast:
     sites = tuple(_dependencies.dependents(decisions))
     if blind:
         return Forecast(sites, "decisions were taken that nobody took note of")
-    if any(decision.everywhere for decision in decisions):
+    if not _why_not and any(decision.everywhere for decision in decisions):
         return Forecast(sites, "it is in a rule or a thread, of which JAX keeps traces unseen")
     return Forecast(sites, _why_not or "")
 
@@ -141,6 +144,8 @@ def why_not() -> str | None:
                 _why_not = _selftest.failure() or ""
             except Exception as error:  # noqa: BLE001  whatever a JAX that we do not know does
                 _why_not = f"{type(error).__name__}: {error}"
+            if _why_not:
+                _asked.count_traces()
             log.info("invalidation is %s", f"by epoch: {_why_not}" if _why_not else "exact")
         return _why_not
 
@@ -152,5 +157,6 @@ def facts() -> dict[str, object]:
         "why": _why_not,
         "exact": exact,
         "moves": epoch.moves,
+        "asked": _asked.count(),
         "jax": "jax" in sys.modules,
     }

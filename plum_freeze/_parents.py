@@ -29,6 +29,11 @@ class Parents(Baked):
         self.name = _plum.first_implementation(function).__name__
         self.held = _plum.parents_holding(function)
 
+    @property
+    def subject(self) -> object:
+        """The class and the name."""
+        return id(self.owner), self.name
+
     def holds(self) -> bool:
         """Whether the parents are the same classes, and hold the same under the name."""
         if not self.valid or getattr(self.owner, "__mro__", ()) is not self.order:

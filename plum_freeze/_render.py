@@ -92,13 +92,21 @@ def _invalidation(facts: dict[str, Any]) -> str:
     if not facts["jax"]:
         return "JAX is not imported: nothing is compiled, and nothing can be stale."
     moves, exact = _count(facts["moves"], "time"), _count(facts["exact"], "time")
+    asked = facts["asked"]
+    asking = (
+        f" Each call of a jitted function asks whether {_count(asked, 'inherited method')} still"
+        f" {'holds' if asked == 1 else 'hold'}, since nobody tells of an assignment to a class."
+        if asked
+        else ""
+    )
     if facts["by"] == "epoch":
         return (
             f"What a change outdates is invalidated by JAX's epoch, {moves} so far: everything is"
-            f" compiled again. It cannot be exact here: {facts['why']}."
+            f" compiled again. It cannot be exact here: {facts['why']}.{asking}"
         )
     return (
         f"What a change outdates is invalidated exactly, {exact} so far; everything was, {moves}."
+        f"{asking}"
     )
 
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from plum_freeze import _dependencies
+from plum_freeze import _asked, _dependencies
 from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def _hold(decisions: Collection[Baked]) -> bool:
     """Whether a trace with these decisions is still right."""
     lost = [decision for decision in decisions if not decision.holds()]
     if any(decision.everywhere and not decision.is_told for decision in lost):
-        epoch.move()  # it comes out here, and traces have it that we know nothing of
+        _asked.ask()  # traces have it that we know nothing of
     return not lost
 
 

@@ -127,7 +127,7 @@ def fuzz(seed, calls, capsys):
     with capsys.disabled():
         print(f"\nrandom programs: seed {seed}")
     with remembered_compilations():
-        duel.run(seed, calls * 2 // 3)
+        duel.run(seed, calls * 2 // 3, kinds=leaves.KINDS + leaves.UNTOLD)
         before = _epoch.epoch.moves
         duel.run(seed, calls // 3, modes=SEEN, kinds=leaves.KINDS + leaves.UNTOLD)
         assert _epoch.epoch.moves == before, "all of that can be seen"

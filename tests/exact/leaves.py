@@ -224,5 +224,5 @@ KINDS = [
     OfArray, OfArray, Watched, OfBox, OfText, OfClass, OfNested, Invoked, Inherited, Converted,
 ]  # fmt: skip
 
-# Nobody tells of the change: rules and threads, of which nobody sees who has it, may be stale.
+# Nobody tells of the change.
 UNTOLD = [Assigned, Rebased]
