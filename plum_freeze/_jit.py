@@ -82,11 +82,21 @@ class Compiled:
         self.static_keys: list[Any] = []
         self.opaque = Opaque()
         self.marks = _marks.marks_of(implementation)
-        self.effect, self.guard = _screen.examine(implementation)
-        self.changed = self.guard.changed
         self.changes = 0
         self.unstable: str | None = None
         self.jits = jit and self.why_never() is None
+
+    def __getattr__(self, name: str) -> Any:
+        """`effect`, `guard`, `changed` take milliseconds: only what may be traced is screened."""
+        if name not in ("effect", "guard", "changed"):
+            raise AttributeError(name)
+        self.screen()
+        return vars(self)[name]
+
+    def screen(self) -> None:
+        """Look at the method's code: why it must not be jitted, and what it reads."""
+        self.effect, self.guard = _screen.examine(self.implementation)
+        self.changed = self.guard.changed
 
     def why_never(self) -> str | None:
         """Why the method is not jitted, whatever it is called with."""
@@ -186,7 +196,7 @@ class Compiled:
             for i, value in enumerate(args):
                 where = i + 1
                 parts.append(_apart.take_apart(value, arrays, traced=traced and marks.traces(i)))
-            for name, value in self.in_order(kwargs):
+            for name, value in marks.in_order(kwargs):
                 where = name
                 key = _apart.take_apart(value, arrays, traced=name in marks.traced)
                 named.append((name, key))
@@ -195,11 +205,6 @@ class Compiled:
         except Plain as plain:
             raise Plain(f"argument {where} ({plain})") from None
         return tuple(parts), tuple(named)
-
-    def in_order(self, kwargs: dict[str, Any]) -> list[tuple[str, Any]]:
-        """Keywords in an order of their own, unless the method can see that of the call."""
-        items = list(kwargs.items())
-        return items if self.marks.sees_order or len(items) < 2 else sorted(items, key=_first)  # noqa: PLR2004
 
     def new_variant(
         self, key: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -224,7 +229,7 @@ class Compiled:
         ]
         put_kwargs = {
             k: _apart.putter(v, weakly, traced=k in self.marks.traced)
-            for k, v in self.in_order(kwargs)
+            for k, v in self.marks.in_order(kwargs)
         }
         variant.jitted = jitted(self, variant, put_args, put_kwargs)
         if variant.plain:
@@ -345,8 +350,7 @@ class Compiled:
         log.debug("%s is traced again: what it reads has changed", _title(self.implementation))
         if self.changes > MOST_CHANGES and self.unstable is None:
             self.unstable = _why.unstable(self.guard, MOST_CHANGES)
-        self.effect, self.guard = _screen.examine(self.implementation)
-        self.changed = self.guard.changed
+        self.screen()
         self.variants.clear()
         self.fast.clear()
         self.static_keys.clear()
@@ -369,7 +373,3 @@ def _title(function: Any) -> str:
 
 def _attempt() -> Attempt | None:
     return last.attempt
-
-
-def _first(item: tuple[str, Any]) -> str:
-    return item[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -62,6 +63,11 @@ class Marks:
     def traces(self, position: int) -> bool:
         """Whether Python scalars in this positional argument are traced."""
         return bool(self.traced) and self.name(position) in self.traced
+
+    def in_order(self, keywords: dict[str, Any]) -> list[tuple[str, Any]]:
+        """Keywords in an order of their own, unless the method can see that of the call."""
+        items = list(keywords.items())
+        return items if self.sees_order or len(items) <= 1 else sorted(items, key=itemgetter(0))
 
 
 def marks_of(function: Any) -> Marks:

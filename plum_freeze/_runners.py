@@ -121,8 +121,8 @@ def _is_bare(method: Compiled, types: tuple[type, ...], *, is_watched: bool) -> 
         return True
     return (
         isinstance(implementation, FunctionType)
-        and not method.why_never()
         and SIMPLE.issuperset(types)
+        and not method.why_never()
         and not _takes_more(implementation, len(types))
         and all(read.holder is implementation for read in method.guard.reads)
     )
@@ -186,7 +186,7 @@ def _by_name(
         return None, ()
     key: list[Hashable] = [values]
     named: list[Any] = [*arrays]
-    for name, value in method.in_order(kwargs):
+    for name, value in method.marks.in_order(kwargs):
         cls = type(value)
         if cls in _apart.array_classes:
             named.append(value)

@@ -17,10 +17,11 @@ from jax import Array
 from side_by_side import Pair
 
 import plum_freeze
-from plum_freeze import _jit, _plum, _seam, _table, _tracing
+from plum_freeze import _jit, _plum, _screen, _seam, _table, _tracing
 
 X = jnp.arange(4.0)
 COUNTS = {"calls": 0}
+SCALE = 1.0
 
 
 class Thing:
@@ -45,6 +46,33 @@ def test_plum_calls_a_method_itself_where_nothing_has_to_be_done():
     plum_freeze.freeze(f, jit=False)
     assert f(Thing(), 1) == (COUNTS, 1)
     assert entry(f, Thing, int) is method
+
+
+def test_only_what_may_be_traced_is_screened(monkeypatch):
+    """With dispatch alone it takes milliseconds for nothing."""
+    dispatch = plum.Dispatcher()
+    seen, real = [], _screen.examine
+    monkeypatch.setattr(_screen, "examine", lambda f: (seen.append(f), real(f))[1])
+
+    @dispatch
+    def f(x: Array, y: str):
+        return x * SCALE
+
+    plum_freeze.freeze(f, jit=False)
+    for x in (X, jnp.ones((2, 2))):
+        assert (f(x, "a") == x).all() and not seen
+    assert (jax.jit(f, static_argnums=1)(X, "a") == X).all() and not seen
+
+    @dispatch
+    def g(x: Array):
+        return f(x, "a")
+
+    plum_freeze.freeze(g)
+    for _ in range(3):
+        assert (g(X) == X).all()
+    assert {each.__name__ for each in seen} == {"f", "g"}, "f is a part of the trace of g"
+    monkeypatch.setattr(sys.modules[__name__], "SCALE", 2.0)
+    assert (g(X) == 2 * X).all()
 
 
 def test_there_is_a_frame_of_ours_where_an_array_may_come_by_keyword():
