@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import wrapt
@@ -45,6 +46,8 @@ anywhere: list[None] = []
 
 def install() -> None:
     """Have what is asked asked. JAX is there already."""
+    jax: Any = sys.modules["jax._src.traceback_util"]
+    jax.register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's way
     _wrap(ASKING, _ask_first)
     _wrap(FAST, _unless_asked)
 

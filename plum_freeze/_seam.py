@@ -21,7 +21,6 @@ from __future__ import annotations
 import gc
 import sys
 import threading
-from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -57,7 +56,6 @@ def install() -> str | None:
     """
     from jax._src import core, lib, pjit, util
     from jax._src.interpreters import mlir, partial_eval
-    from jax._src.traceback_util import register_exclusion
 
     needed = {
         "pjit._infer_params": (pjit, "_infer_params"),
@@ -81,7 +79,6 @@ def install() -> str | None:
     native: Any = partial_eval  # its stub says nothing of the cache
     if _inside(native.trace_to_jaxpr, native.__name__) is None:
         return "this JAX keeps its traces in another way"
-    register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's own way
     wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
     wrapt.wrap_function_wrapper(pjit, "_run_python_pjit", _run)
     _again(native, "trace_to_jaxpr", util.weakref_lru_cache(maxsize=None, explain=native.explain))

@@ -8,7 +8,8 @@ seconds of the clock, and in brackets in seconds of the processor, which other p
 machine disturb less.
 
     python examples/peers/SCRIPT.py             compare
-    python examples/peers/SCRIPT.py WAY         one way: plain, dispatch, jit
+    python examples/peers/SCRIPT.py WAY         one way: plain, dispatch, jit, or raise: with jit,
+                                                and late registrations are refused
     python examples/peers/SCRIPT.py WAY profile     and where its time goes
     python examples/peers/SCRIPT.py WAY report      and what plum_freeze says of the functions
 """
@@ -36,7 +37,7 @@ def since(start):
 
 
 start = clocks()
-if way in ("dispatch", "jit"):
+if way in ("dispatch", "jit", "raise"):
     import plum_freeze
 
     plum_freeze.install()  # before the package, so that nothing is compiled again at the freeze
@@ -49,7 +50,8 @@ def measure(work, times):
     report = None
     if way != "plain":
         # Libraries that others extend: what is registered later is accepted.
-        report = plum_freeze.freeze("*", jit=way == "jit", on_late="accept")
+        on_late = "raise" if way == "raise" else "accept"
+        report = plum_freeze.freeze("*", jit=way != "dispatch", on_late=on_late)
     numbers = work()
     warm_up = since(start)
     pieces = []
