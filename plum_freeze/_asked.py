@@ -70,7 +70,7 @@ def add(decision: Baked) -> None:
         if _moves != epoch.moves:
             _moves, _asked = epoch.moves, {}
         first = _asked.setdefault(decision.subject, decision)
-    if not first.holds():
+    if not (first.holds() and decision.holds()):  # it has changed meanwhile, and nobody told
         epoch.move()
 
 

@@ -210,7 +210,7 @@ def bake_everywhere(decision: Baked) -> None:
     decision.everywhere = True
     if not decision.is_told:
         _asked.add(decision)
-    if not decision.holds():  # it has changed meanwhile, and whoever changed it did not know this
+    elif not decision.holds():  # it has changed meanwhile, and whoever changed it did not know this
         epoch.move()
 
 

@@ -200,8 +200,8 @@ def _kept(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
 def _hold(decisions: Collection[Baked]) -> bool:
     """Whether a trace with these decisions is still right."""
     lost = [decision for decision in decisions if not decision.holds()]
-    if any(decision.everywhere and not decision.is_told for decision in lost):
-        _asked.ask()  # traces have it that we know nothing of
+    if lost:
+        _asked.ask()  # traces may have them that we know nothing of
     return not lost
 
 

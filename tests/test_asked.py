@@ -117,6 +117,13 @@ def test_one_that_is_baked_in_again_after_a_change_moves_the_epoch():
     assert epoch.moves == moves + 1
 
 
+def test_one_that_has_changed_when_it_is_baked_in_moves_the_epoch_once():
+    decision, moves = Number(), epoch.moves
+    decision.number = 1
+    _dependencies.bake_everywhere(decision)
+    assert epoch.moves == moves + 1
+
+
 def test_one_that_is_everywhere_is_asked_again_after_the_epoch_has_moved():
     decision = Number()
     _dependencies.bake_everywhere(decision)
