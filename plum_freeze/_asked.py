@@ -38,6 +38,7 @@ BAKING = (
 
 _lock = threading.Lock()
 _asked: dict[object, Baked] = {}
+_is_wrapped = False
 _moves = 0  # how often the epoch had moved when they were baked in: no trace is older
 
 anywhere: list[None] = []
@@ -45,11 +46,9 @@ anywhere: list[None] = []
 
 
 def install() -> None:
-    """Have what is asked asked. JAX is there already."""
+    """JAX is there: keep all of ours out of tracebacks, in JAX's own way."""
     jax: Any = sys.modules["jax._src.traceback_util"]
-    jax.register_exclusion(str(Path(__file__).parent))  # all of ours, from tracebacks in JAX's way
-    _wrap(ASKING, _ask_first)
-    _wrap(FAST, _unless_asked)
+    jax.register_exclusion(str(Path(__file__).parent))
 
 
 def count_traces() -> None:
@@ -65,8 +64,12 @@ def _wrap(names: tuple[tuple[str, str], ...], wrapper: Any) -> None:
 
 def add(decision: Baked) -> None:
     """A decision of whose change nobody tells is baked in, and nobody knows where."""
-    global _moves, _asked
+    global _moves, _asked, _is_wrapped
     with _lock:
+        if not _is_wrapped:  # most programs never come here, and whoever traces at each call pays
+            _is_wrapped = True
+            _wrap(ASKING, _ask_first)
+            _wrap(FAST, _unless_asked)
         if _moves != epoch.moves:
             _moves, _asked = epoch.moves, {}
         first = _asked.setdefault(decision.subject, decision)

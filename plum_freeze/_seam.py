@@ -80,7 +80,6 @@ def install() -> str | None:
     if _inside(native.trace_to_jaxpr, native.__name__) is None:
         return "this JAX keeps its traces in another way"
     wrapt.wrap_function_wrapper(pjit, "_infer_params", _infer_params)
-    wrapt.wrap_function_wrapper(pjit, "_run_python_pjit", _run)
     _again(native, "trace_to_jaxpr", util.weakref_lru_cache(maxsize=None, explain=native.explain))
     wrapt.wrap_function_wrapper(partial_eval, "trace_to_jaxpr_dynamic", _trace_to_jaxpr_dynamic)
     for kind, names in OTHERS.items():
@@ -134,18 +133,36 @@ def _inside(cache: Any, module: str) -> FunctionType | None:
 
 def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
     """A jitted function is called, and not by its fast path: it is traced, or a trace is found."""
-    from jax._src import pjit
-
     tries = 0
     while True:
         result, collected = _dependencies.collect(wrapped, args, kwargs)
         decisions = _dependencies.settle(result[0].params["jaxpr"], args[0], collected)
+        if not decisions:
+            return result  # first of all: whoever traces at each call comes here at each call
         if collected or _hold(decisions):
             _dependencies.inherit(decisions)
+            if not all(decision.is_told for decision in decisions):
+                _wrap_run()
             return result
-        pjit._infer_params_cached.cache_clear()
+        sys.modules["jax._src.pjit"]._infer_params_cached.cache_clear()
         tries += 1
         _give_up_after(tries)
+
+
+def _wrap_run() -> None:
+    """There is something to ask at each call: no fast path for what has it baked in.
+
+    Not before, for `_run` costs each call that JAX's fast path does not take.
+    """
+    global _is_run_wrapped
+    with _lock:
+        if not _is_run_wrapped:
+            _is_run_wrapped = True
+            wrapt.wrap_function_wrapper(sys.modules["jax._src.pjit"], "_run_python_pjit", _run)
+
+
+_lock = threading.Lock()
+_is_run_wrapped = False
 
 
 def _run(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
