@@ -8,6 +8,7 @@ jitted function that is compiled gets JAX's C++ fast path, which asks nobody: ea
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from pathlib import Path
@@ -38,7 +39,6 @@ BAKING = (
 
 _lock = threading.Lock()
 _asked: dict[object, Baked] = {}
-_is_wrapped = False
 _moves = 0  # how often the epoch had moved when they were baked in: no trace is older
 
 anywhere: list[None] = []
@@ -62,14 +62,18 @@ def _wrap(names: tuple[tuple[str, str], ...], wrapper: Any) -> None:
             wrapt.wrap_function_wrapper(sys.modules[module], name, wrapper)
 
 
+@functools.cache
+def _start() -> None:
+    """Have what is asked asked. Not before there is any: each call off the fast path pays."""
+    _wrap(ASKING, _ask_first)
+    _wrap(FAST, _unless_asked)
+
+
 def add(decision: Baked) -> None:
     """A decision of whose change nobody tells is baked in, and nobody knows where."""
-    global _moves, _asked, _is_wrapped
+    global _moves, _asked
     with _lock:
-        if not _is_wrapped:  # most programs never come here, and whoever traces at each call pays
-            _is_wrapped = True
-            _wrap(ASKING, _ask_first)
-            _wrap(FAST, _unless_asked)
+        _start()
         if _moves != epoch.moves:
             _moves, _asked = epoch.moves, {}
         first = _asked.setdefault(decision.subject, decision)

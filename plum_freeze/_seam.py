@@ -18,6 +18,7 @@ do not, the epoch is moved.
 
 from __future__ import annotations
 
+import functools
 import gc
 import sys
 import threading
@@ -142,27 +143,21 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         if collected or _hold(decisions):
             _dependencies.inherit(decisions)
             if not all(decision.is_told for decision in decisions):
-                _wrap_run()
+                with _lock:
+                    _start_run()
             return result
         sys.modules["jax._src.pjit"]._infer_params_cached.cache_clear()
         tries += 1
         _give_up_after(tries)
 
 
-def _wrap_run() -> None:
-    """There is something to ask at each call: no fast path for what has it baked in.
-
-    Not before, for `_run` costs each call that JAX's fast path does not take.
-    """
-    global _is_run_wrapped
-    with _lock:
-        if not _is_run_wrapped:
-            _is_run_wrapped = True
-            wrapt.wrap_function_wrapper(sys.modules["jax._src.pjit"], "_run_python_pjit", _run)
+@functools.cache
+def _start_run() -> None:
+    """From now on `_run` is asked. Not before: it costs each call off JAX's fast path."""
+    wrapt.wrap_function_wrapper(sys.modules["jax._src.pjit"], "_run_python_pjit", _run)
 
 
 _lock = threading.Lock()
-_is_run_wrapped = False
 
 
 def _run(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
