@@ -81,6 +81,45 @@ def test_without_any_jitted_functions_have_their_fast_path(monkeypatch):
     assert asked == []
 
 
+PAYS = """
+import random
+import jax, jax.numpy as jnp, wrapt
+from plum_freeze import _freeze, _invalidation
+_freeze.watch_everything()
+from exact import leaves
+from jax._src import api, pjit
+
+def ours():
+    # what a call meets that JAX's fast path does not take
+    names = ((api, "debug_info"), (pjit, "_get_fastpath_data"), (pjit, "_run_python_pjit"))
+    return [isinstance(getattr(module, name, None), wrapt.FunctionWrapper) for module, name in names]
+
+told, untold = leaves.OfArray(random.Random(1)), leaves.Assigned(random.Random(1))
+jax.jit(told)(jnp.ones(2))
+assert ours() == [False] * 3, ours()
+jax.jit(untold)(jnp.ones(2))
+is_exact = not _invalidation.why_not()
+assert ours() == [not is_exact, not is_exact, is_exact], ours()
+custom = jax.custom_vjp(lambda x: x)
+custom.defvjp(lambda x: (x, None), lambda _, cotangent: (untold(cotangent),))
+jax.jit(jax.grad(lambda x: custom(x).sum()))(jnp.ones(2))
+assert ours() == [True, True, is_exact], ours()
+"""
+
+
+@pytest.mark.parametrize("way", [{}, {"PLUM_FREEZE_INVALIDATION": "epoch"}], ids=["best", "epoch"])
+def test_calls_off_the_fast_path_pay_once_there_is_something_to_ask(way):
+    done = subprocess.run(
+        [sys.executable, "-c", PAYS],
+        env=os.environ | way,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 class Number(Baked):
     """Holds as long as a number is even; of one subject."""
 
