@@ -22,12 +22,7 @@ if TYPE_CHECKING:
     from plum_freeze._dependencies import Baked
 
 # Each way of JAX to call a function says first which one it is, and looks for a trace of it then.
-ASKING = (
-    ("jax._src.api", "debug_info"),
-    ("jax._src.api_util", "debug_info"),
-    ("jax._src.custom_derivatives", "debug_info"),
-    ("jax._src.pjit", "_infer_params"),
-)
+ASKING = (("jax._src.api_util", "debug_info"), ("jax._src.pjit", "_infer_params"))
 # What C++ needs to make a fast path.
 FAST = (("jax._src.pjit", "_get_fastpath_data"), ("jax._src.api", "_PmapFastpathData"))
 # What is decided while one of these runs is baked in; if nobody sees where, it is asked.
@@ -57,9 +52,13 @@ def count_traces() -> None:
 
 
 def _wrap(names: tuple[tuple[str, str], ...], wrapper: Any) -> None:
-    for module, name in names:
-        if hasattr(sys.modules.get(module), name):
-            wrapt.wrap_function_wrapper(sys.modules[module], name, wrapper)
+    """Put a wrapper around functions of JAX, in each of its modules that has taken them by name."""
+    modules = [each for name, each in list(sys.modules.items()) if name.partition(".")[0] == "jax"]
+    for home, name in names:
+        function = getattr(sys.modules.get(home), name, None)
+        for module in modules:
+            if function is not None and vars(module).get(name) is function:
+                wrapt.wrap_function_wrapper(module, name, wrapper)
 
 
 @functools.cache

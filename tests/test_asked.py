@@ -82,16 +82,22 @@ def test_without_any_jitted_functions_have_their_fast_path(monkeypatch):
 
 
 PAYS = """
-import random
+import random, sys, types
 import jax, jax.numpy as jnp, wrapt
 from plum_freeze import _freeze, _invalidation
 _freeze.watch_everything()
 from exact import leaves
-from jax._src import api, pjit
+from jax._src import api, api_util, pjit
+
+# JAX has modules that are imported late, or never, and take it by name
+late = sys.modules["jax.late"] = types.ModuleType("jax.late")
+late.debug_info = api_util.debug_info
 
 def ours():
     # what a call meets that JAX's fast path does not take
-    names = ((api, "debug_info"), (pjit, "_get_fastpath_data"), (pjit, "_run_python_pjit"))
+    of_late, *of_others = [isinstance(m.debug_info, wrapt.FunctionWrapper) for m in (late, api_util, api)]
+    assert of_others == [of_late] * 2
+    names = ((late, "debug_info"), (pjit, "_get_fastpath_data"), (pjit, "_run_python_pjit"))
     return [isinstance(getattr(module, name, None), wrapt.FunctionWrapper) for module, name in names]
 
 told, untold = leaves.OfArray(random.Random(1)), leaves.Assigned(random.Random(1))
