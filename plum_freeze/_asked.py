@@ -11,7 +11,6 @@ from __future__ import annotations
 import functools
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import wrapt
@@ -38,12 +37,6 @@ _moves = 0  # how often the epoch had moved when they were baked in: no trace is
 
 anywhere: list[None] = []
 """One for each trace that is open in some thread, where it is not known what traces have."""
-
-
-def install() -> None:
-    """JAX is there: keep all of ours out of tracebacks, in JAX's own way."""
-    jax: Any = sys.modules["jax._src.traceback_util"]
-    jax.register_exclusion(str(Path(__file__).parent))
 
 
 def count_traces() -> None:

@@ -12,6 +12,7 @@ import logging
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wrapt
@@ -67,7 +68,8 @@ def _install(_: Any) -> None:
         _why_not = "this Python runs without the global interpreter lock"
     else:
         _why_not = _seam.install()
-    _asked.install()
+    tracebacks: Any = sys.modules["jax._src.traceback_util"]
+    tracebacks.register_exclusion(str(Path(__file__).parent))  # JAX leaves out our frames, too
     if _why_not:
         _asked.count_traces()
 

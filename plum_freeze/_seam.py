@@ -143,8 +143,7 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
         if collected or _hold(decisions):
             _dependencies.inherit(decisions)
             if not all(decision.is_told for decision in decisions):
-                with _lock:
-                    _start_run()
+                _start_run()
             return result
         sys.modules["jax._src.pjit"]._infer_params_cached.cache_clear()
         tries += 1
@@ -153,11 +152,11 @@ def _infer_params(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
 
 @functools.cache
 def _start_run() -> None:
-    """From now on `_run` is asked. Not before: it costs each call off JAX's fast path."""
+    """From now on `_run` is called. Not before: it costs each call off JAX's fast path.
+
+    Two threads may put it there twice, which changes nothing.
+    """
     wrapt.wrap_function_wrapper(sys.modules["jax._src.pjit"], "_run_python_pjit", _run)
-
-
-_lock = threading.Lock()
 
 
 def _run(wrapped: Any, _: Any, args: Any, kwargs: Any) -> Any:
