@@ -6,6 +6,7 @@ types those are is a decision of plum's conversion function, and is dropped when
 
 from __future__ import annotations
 
+import threading
 import weakref
 from typing import Any
 
@@ -13,6 +14,9 @@ from plum_freeze import _dependencies, _keys, _plum
 
 # A result type is remembered by its id, so that no class is kept alive; this many at the most.
 MOST_TYPES = 64
+
+# Held where a type is learned and where all are forgotten: none is learned by rules of before.
+_learning = threading.RLock()
 
 
 class Conversion:
@@ -45,15 +49,16 @@ class Conversion:
         if key in self.undecided or len(self.unchanged) + len(self.undecided) >= MOST_TYPES:
             return
         types = self.unchanged if _is_identity(cls, self.hint) else self.undecided
-        types[key] = weakref.ref(cls, lambda _: types.pop(key, None))
-        if generation != self.generation:  # a rule was added since: it may be about this type
-            types.pop(key, None)
+        with _learning:
+            if generation == self.generation:  # otherwise a rule was added: it may be about it
+                types[key] = weakref.ref(cls, lambda _: types.pop(key, None))
 
     def forget(self) -> None:
         """A conversion rule was added, or a class became a subclass of another."""
-        self.generation += 1
-        self.unchanged.clear()
-        self.undecided.clear()
+        with _learning:
+            self.generation += 1
+            self.unchanged.clear()
+            self.undecided.clear()
 
 
 def _is_identity(cls: type, hint: Any) -> bool:

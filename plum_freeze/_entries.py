@@ -47,15 +47,11 @@ class Plan:
 def make(table: Table, types: Types) -> Callable[..., Any]:
     """What plum calls for arguments of these types, from now on."""
     generation = table.generation
-    plan = Plan(table, types, table.parts_of(types), generation)
+    plan = Plan(table, types, table.parts_of(types, generation), generation)
     if not any(plan.parts):
         return _first(plan)
     entry = _keyed(plan) or _uncached(plan)
-    dict.__setitem__(table, types, (entry, Any))
-    table.telling.add(types)
-    if generation is not table.generation:
-        table.pop(types, None)
-        table.telling.discard(types)
+    table.put(types, entry, generation)
     return entry
 
 
@@ -102,8 +98,9 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
             return runners[id(method)](*args, **kwargs)
         runner = resolve(plan, args, None, None)
         if method is not None:
-            table.place(table.compiled(method), runner, runners, id(method), types)
-            methods[id(method)] = method
+            key, compiled = id(method), table.compiled(method)
+            if table.place(compiled, runner, runners, key, types=types, generation=plan.generation):
+                methods[key] = method
         return runner(*args, **kwargs)
 
     return uncached
@@ -131,10 +128,11 @@ def resolve(
         return _inherited(plan, args, where, key)
     compiled = table.compiled(method)
     runner = compiled.runner(types, is_watched=where is table)
-    if where is not None and plan.generation is generation is table.generation:
-        table.place(compiled, runner, where, key, types)
-        if generation is not table.generation:
-            where.pop(key, None)
+    if (
+        where is not None
+        and plan.generation is generation
+        and table.place(compiled, runner, where, key, types=types, generation=generation)
+    ):
         for cls in _keys.weak_parts(args, plan.parts):
             # An entry whose key holds the identity of a class goes when the class goes.
             anchor = (id(where), key, id(cls))
@@ -175,6 +173,6 @@ def _inherited(
             _dependencies.bake_everywhere(parents)
         return run(*args, **kwargs)
 
-    if where is not None and plan.generation is table.generation:
-        dict.__setitem__(where, key, (inherited, Any) if where is table else inherited)
+    if where is not None:
+        table.keep(where, key, (inherited, Any) if where is table else inherited, plan.generation)
     return inherited

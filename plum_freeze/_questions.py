@@ -48,9 +48,9 @@ def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., An
         table.record(key, Decision(types, (), found, invoked=True), generation)
     # `-> tuple[Stats, dict]` comes by here at every call: plum converts the result by `invoke`.
     if all(map(_plum.is_settled, types)):
-        table.invoked[key] = answer
-        if generation is not table.generation or len(table.invoked) > _table.MOST_DECISIONS:
+        if len(table.invoked) >= _table.MOST_DECISIONS:
             table.invoked.clear()
+        table.keep(table.invoked, key, answer, generation)
     return answer
 
 

@@ -20,12 +20,12 @@ from plum_freeze import (
     _entries,
     _invalidation,
     _jax,
-    _keys,
     _plum,
+    _store,
 )
 from plum_freeze._decisions import UNKNOWN, Decision
 from plum_freeze._jit import Compiled
-from plum_freeze._keys import KeyPart
+from plum_freeze._store import Store, Types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 MOST_DECISIONS = 4096
 """Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
-
-Types = tuple[type, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,45 +55,28 @@ class Seal:
     order: int
 
 
-class Table(dict[Any, Any]):
+class Table(Store):
     """The method cache of one function.
 
     Attributes:
         seal: How the function is frozen; None while it is only watched.
         decisions: The record: what was decided, and may be baked into compiled code.
         blind: Whether decisions were taken that are not in the record.
-        generation: A new object after each change of methods. What was resolved under an older
-            one is not stored: plum's own race (its pull request 316) ends there.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.
-        telling: Types whose entry notes itself what is decided, since more than they decides.
         unsure: Decisions since a registration that plum has not resolved yet; None without one.
     """
 
-    __slots__ = (
-        "__weakref__", "anchors", "blind", "decisions", "function", "generation", "invoked",
-        "known",
-        "methods", "parts", "placed", "seal", "telling",
-        "unsure",
-    )  # fmt: skip
+    __slots__ = ("blind", "decisions", "known", "methods", "seal", "unsure")
 
     def __init__(self, function: Function) -> None:
-        super().__init__()
-        # Not weakly: the compiled plum crashes in the garbage collector where a cycle that a
-        # function is in holds a weak reference to it.
-        self.function = function
+        super().__init__(function)
         self.seal: Seal | None = None
         self.decisions: dict[Hashable, Decision] = {}
         self.blind = False
-        self.generation = object()
         self.methods: dict[int, Compiled] = {}
         self.unsure: list[Decision] | None = None
         self.known = {entry.key for entry in _plum.entries(function)}
-        self.parts: dict[Types, tuple[KeyPart, ...]] = {}
-        self.telling: set[Types] = set()
-        self.placed: dict[int, list[tuple[dict[Any, Any], Any, Types]]] = {}
-        self.anchors: dict[Hashable, weakref.ref[type]] = {}
-        self.invoked: dict[Hashable, tuple[Callable[..., Any], Any]] = {}
 
     # -- what plum calls -------------------------------------------------------------------------
 
@@ -108,22 +89,19 @@ class Table(dict[Any, Any]):
 
     def __setitem__(self, types: Types, value: tuple[Any, Any]) -> None:
         """Plum stores a decision that it took, while the function is only watched."""
-        if self.seal is None:
-            self.record(types, Decision(types, (None,) * len(types), value[0]))
-            decision = self.decisions.get(types)
-            if decision is not None and decision.implementation is UNKNOWN:
-                decision.implementation = value[0]
-            super().__setitem__(types, value)
+        if self.seal is not None:
+            return
+        self.record(types, Decision(types, (None,) * len(types), value[0]))
+        decision = self.decisions.get(types)
+        if decision is not None and decision.implementation is UNKNOWN:
+            decision.implementation = value[0]
+        with _store.storing:
+            if self.seal is None:  # another thread may have sealed it
+                super().__setitem__(types, value)
 
     def clear(self) -> None:
         """Forget every entry. Plum calls it after it resolved registrations, under its own lock."""
-        self.generation = object()
-        self.parts.clear()
-        self.telling.clear()
-        self.placed.clear()
-        self.anchors.clear()
-        self.invoked.clear()
-        super().clear()
+        self.forget()
         unsure, self.unsure = self.unsure, None
         if unsure:
             self.invalidate(unsure)
@@ -142,8 +120,9 @@ class Table(dict[Any, Any]):
 
     def change_seal(self, seal: Seal | None) -> None:
         """Seal the function, or go back to watching it."""
-        self.seal = seal
-        self.methods = {}
+        with _store.storing:
+            self.seal = seal
+            self.methods = {}
         self.clear()
 
     def jit_methods(self, seal: Seal) -> None:
@@ -156,52 +135,30 @@ class Table(dict[Any, Any]):
 
     # -- entries ---------------------------------------------------------------------------------
 
-    def parts_of(self, types: Types) -> tuple[KeyPart, ...]:
-        """What a decision for these types depends on."""
-        parts = self.parts.get(types)
-        if parts is None:
-            methods = _plum.resolved_methods(self.function)
-            hints = [
-                (m.signature.types, m.signature.varargs if m.signature.has_varargs else None)
-                for m in methods
-            ]
-            parts = _keys.plan(hints, types)
-            # Off the hot path, so that the record says which arrays a trace was about.
-            parts = tuple(
-                part | KeyPart.AVAL if _jax.is_tracer_class(cls) else part
-                for part, cls in zip(parts, types, strict=True)
-            )
-            self.parts[types] = parts
-        return parts
-
     def place(
-        self, compiled: Compiled, runner: Any, where: dict[Any, Any], key: Any, types: Types
-    ) -> None:
-        """Keep a runner of a method under `key` in `where`: the table itself, or a dict of it."""
+        self,
+        compiled: Compiled,
+        runner: Any,
+        where: dict[Any, Any],
+        key: Any,
+        *,
+        types: Types,
+        generation: object,
+    ) -> bool:
+        """As of every store; if `where` is full, all is forgotten."""
         if len(where) >= MOST_DECISIONS:
             self.blind = True
             self.clear()
-            return
-        dict.__setitem__(where, key, (runner, Any) if where is self else runner)
-        self.placed.setdefault(id(compiled), []).append((where, key, types))
-
-    def refresh(self, compiled: Compiled, classes: Collection[type] = ()) -> None:
-        """A method runs differently from now on: give its entries the runner that is best now.
-
-        With `classes`, only the entries for arguments of one of them.
-        """
-        for where, key, types in self.placed.get(id(compiled), []):
-            if key in where and (not classes or any(cls in classes for cls in types)):
-                runner = compiled.runner(types, is_watched=where is self)
-                dict.__setitem__(where, key, (runner, Any) if where is self else runner)
+            return False
+        return super().place(compiled, runner, where, key, types=types, generation=generation)
 
     def compiled(self, method: Method) -> Compiled:
         """How a method runs; one for good, also when the same source registers it again."""
-        implementation = method.implementation
-        found = self.methods.get(id(implementation))
+        implementation, methods = method.implementation, self.methods
+        found = methods.get(id(implementation))
         if found is not None and found.implementation is implementation:
             return found
-        for known in list(self.methods.values()):
+        for known in list(methods.values()):
             if known.return_type == method.return_type and _decisions.is_same_code(
                 known.implementation, implementation
             ):
@@ -222,7 +179,7 @@ class Table(dict[Any, Any]):
                 self.refresh(alive, classes)
 
         found.refresh = refresh
-        return self.methods.setdefault(id(implementation), found)
+        return methods.setdefault(id(implementation), found)
 
     def _forget_superseded(self) -> None:
         """Drop methods that others have replaced, with all that they compiled.
