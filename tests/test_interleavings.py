@@ -219,39 +219,9 @@ class Asked(Case):
         self.f(1)
 
 
-class ConvertedFrom:
-    pass
-
-
-class Converted(Case):
-    """A rule of conversion is added while a type of results is learned."""
-
-    def prepare(self):
-        class Wanted:
-            pass
-
-        class Given(Wanted):
-            pass
-
-        @self.dispatch
-        def f(x: int) -> Wanted:
-            return Given()
-
-        self.wanted, self.given = Wanted, Given
-
-    def call(self):
-        return "old" if isinstance(self.f(1), self.given) else "new"
-
-    def change(self):
-        class Other(self.wanted):
-            pass
-
-        plum.add_conversion_method(self.given, self.wanted, lambda _: Other())
-
-
 CASES = [
     TypesDecide, TypesDecideNoMore, ValueDecides, ShapeDecides, NothingCanBeKept, Watched, Sealed,
-    Invoked, Resolved, Asked, Converted,
+    Invoked, Resolved, Asked,
 ]  # fmt: skip
 
 
