@@ -148,7 +148,7 @@ def dicts_are_sorted(patch):
 
 
 def types_alone_decide(patch):
-    patch.setattr(_table.Table, "parts_of", lambda self, types: (KeyPart.TYPE,) * len(types))
+    patch.setattr(_table.Table, "parts_of", lambda self, types, _: (KeyPart.TYPE,) * len(types))
 
 
 MUTATIONS = {
