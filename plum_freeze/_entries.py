@@ -174,5 +174,5 @@ def _inherited(
         return run(*args, **kwargs)
 
     if where is not None:
-        table.keep(where, key, (inherited, Any) if where is table else inherited, plan.generation)
+        table.keep(where, key, inherited, plan.generation)
     return inherited

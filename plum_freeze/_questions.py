@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from plum_freeze import _dependencies, _plum, _table
+from plum_freeze import _dependencies, _plum, _store, _table
 from plum_freeze._decisions import UNKNOWN, Decision
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def invoke(function: Function, types: tuple[Any, ...]) -> tuple[Callable[..., An
         table.record(key, Decision(types, (), found, invoked=True), generation)
     # `-> tuple[Stats, dict]` comes by here at every call: plum converts the result by `invoke`.
     if all(map(_plum.is_settled, types)):
-        if len(table.invoked) >= _table.MOST_DECISIONS:
+        if len(table.invoked) >= _store.MOST_DECISIONS:
             table.invoked.clear()
         table.keep(table.invoked, key, answer, generation)
     return answer

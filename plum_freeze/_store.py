@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from plum_freeze._keys import KeyPart
     from plum_freeze._plum import Function
 
+MOST_DECISIONS = 4096
+"""Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
+
 Types = tuple[type, ...]
 
 # Held where something is stored and where all is forgotten, so that nothing that was found before
@@ -67,12 +70,19 @@ class Store(dict[Any, Any]):
             self.invoked.clear()
             super().clear()
 
+    def overflow(self) -> None:
+        """There are more entries than are kept: start again."""
+        self.forget()
+
     def keep(self, where: dict[Any, Any], key: Hashable, value: Any, generation: object) -> bool:
-        """Store what was found in a generation, unless that has passed; whether it was stored."""
+        """Store what was found in a generation, unless that has passed; whether it was stored.
+
+        In the store itself plum finds it with a return type: `Any`, since ours convert themselves.
+        """
         with storing:
             is_current = generation is self.generation
             if is_current:
-                dict.__setitem__(where, key, value)
+                dict.__setitem__(where, key, (value, Any) if where is self else value)
             return is_current
 
     def parts_of(self, types: Types, generation: object) -> tuple[KeyPart, ...]:
@@ -96,7 +106,7 @@ class Store(dict[Any, Any]):
     def put(self, types: Types, entry: Callable[..., Any], generation: object) -> None:
         """Keep an entry that looks further than the types, and notes itself what is decided."""
         with storing:
-            if self.keep(self, types, (entry, Any), generation):
+            if self.keep(self, types, entry, generation):
                 self.telling.add(types)
 
     def place(
@@ -110,9 +120,11 @@ class Store(dict[Any, Any]):
         generation: object,
     ) -> bool:
         """Keep a runner of a method under `key` in `where`: the store itself, or a dict of it."""
+        if len(where) >= MOST_DECISIONS:
+            self.overflow()
+            return False
         with storing:
-            value = (runner, Any) if where is self else runner
-            is_kept = self.keep(where, key, value, generation)
+            is_kept = self.keep(where, key, runner, generation)
             if is_kept:
                 self.placed.setdefault(id(compiled), []).append((where, key, types))
             return is_kept
@@ -126,4 +138,4 @@ class Store(dict[Any, Any]):
         for where, key, types in self.placed.get(id(compiled), []):
             if key in where and (not classes or any(cls in classes for cls in types)):
                 runner = compiled.runner(types, is_watched=where is self)
-                self.keep(where, key, (runner, Any) if where is self else runner, generation)
+                self.keep(where, key, runner, generation)

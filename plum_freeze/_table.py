@@ -25,15 +25,12 @@ from plum_freeze import (
 )
 from plum_freeze._decisions import UNKNOWN, Decision
 from plum_freeze._jit import Compiled
-from plum_freeze._store import Store, Types
+from plum_freeze._store import MOST_DECISIONS, Store, Types
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Hashable
 
     from plum_freeze._plum import Function, Method
-
-MOST_DECISIONS = 4096
-"""Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,22 +132,10 @@ class Table(Store):
 
     # -- entries ---------------------------------------------------------------------------------
 
-    def place(
-        self,
-        compiled: Compiled,
-        runner: Any,
-        where: dict[Any, Any],
-        key: Any,
-        *,
-        types: Types,
-        generation: object,
-    ) -> bool:
-        """As of every store; if `where` is full, all is forgotten."""
-        if len(where) >= MOST_DECISIONS:
-            self.blind = True
-            self.clear()
-            return False
-        return super().place(compiled, runner, where, key, types=types, generation=generation)
+    def overflow(self) -> None:
+        """Start again; what the record still says is not all that was decided."""
+        self.blind = True
+        self.clear()
 
     def compiled(self, method: Method) -> Compiled:
         """How a method runs; one for good, also when the same source registers it again."""
