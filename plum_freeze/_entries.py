@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from plum_freeze._keys import KeyPart
     from plum_freeze._plum import Function, Method
+    from plum_freeze._runners import Runner
     from plum_freeze._table import Table
 
 Types = tuple[type, ...]
@@ -67,7 +68,7 @@ def _first(plan: Plan) -> Callable[..., Any]:
 
 def _keyed(plan: Plan) -> Callable[..., Any] | None:
     """More than the types decides: dtypes, shapes, values, classes. None if nothing can be kept."""
-    runners: dict[Any, Callable[..., Any]] = {}
+    runners: dict[Any, Runner] = {}
     types, table = plan.types, plan.table
 
     def look_up(args: tuple[Any, ...], key: Any) -> Callable[..., Any]:
@@ -77,7 +78,7 @@ def _keyed(plan: Plan) -> Callable[..., Any] | None:
     def note(key: Any) -> None:
         table.note(plan.generation, (types, key))
 
-    return _keys.keyed_entry(plan.parts, runners, look_up, _dependencies.anywhere, note)
+    return _keys.keyed_entry(plan.parts, runners, look_up, note)
 
 
 def _uncached(plan: Plan) -> Callable[..., Any]:
@@ -85,7 +86,7 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
     table, types = plan.table, plan.types
     choose = _plum.chooser(table.function)
     methods: dict[int, Method] = {}
-    runners: dict[int, Callable[..., Any]] = {}
+    runners: dict[int, Runner] = {}
 
     def uncached(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -95,13 +96,14 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
         if _dependencies.anywhere:
             table.note(plan.generation, types)
         if methods.get(id(method)) is method is not None:
-            return runners[id(method)](*args, **kwargs)
-        runner = resolve(plan, args, None, None)
+            return runners[id(method)][0](*args, **kwargs)
+        run = resolve(plan, args, None, None)
         if method is not None:
             key, compiled = id(method), table.compiled(method)
+            runner = compiled.runner(types)
             if table.place(compiled, runner, runners, key, types=types, generation=plan.generation):
                 methods[key] = method
-        return runner(*args, **kwargs)
+        return run(*args, **kwargs)
 
     return uncached
 
@@ -138,7 +140,8 @@ def resolve(
             anchor = (id(where), key, id(cls))
             table.anchors[anchor] = weakref.ref(cls, lambda _: where.pop(key, None))
     # The look-up for this very call was a miss, and nobody has told a trace around it.
-    return compiled.plain if _tracing.anywhere and runner is compiled.implementation else runner
+    bare = compiled.implementation
+    return compiled.plain if _tracing.anywhere and runner[0] is bare else runner[0]
 
 
 def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
@@ -174,5 +177,5 @@ def _inherited(
         return run(*args, **kwargs)
 
     if where is not None:
-        table.keep(where, key, inherited, plan.generation)
+        table.keep(where, key, table.entry((inherited, None), where), plan.generation)
     return inherited

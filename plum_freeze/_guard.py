@@ -82,8 +82,7 @@ def is_empty(cell: types.CellType) -> bool:
 _BUILTINS = vars(builtins)
 _OURS = "_plum_freeze_"  # every local name of the closure begins so; all others are the method's
 _SOURCE = f"""
-def {_OURS}make({_OURS}):
-    {{unpack}}
+def {_OURS}make({{names}}):
     def {_OURS}changed():
         try:
             return {{test}}
@@ -95,29 +94,31 @@ def {_OURS}make({_OURS}):
 
 def _compiled(reads: tuple[Read, ...], home: dict[str, Any]) -> Callable[[], bool]:
     """A closure that runs with `home` as its globals, without leaving a name there."""
-    objects: list[Any] = []
+    cells: dict[str, types.CellType] = {}
 
-    def variable(value: Any) -> str:
-        objects.append(value)
-        return f"{_OURS}{len(objects) - 1}"
+    def captured(cell: types.CellType) -> str:
+        name = f"{_OURS}{len(cells)}"
+        cells[name] = cell
+        return name
 
-    tests = [_test(read, home, variable) for read in reads]
-    names = [f"{_OURS}{index}" for index in range(len(objects))]
-    unpack = f"[{', '.join(names)}] = {_OURS}" if names else ""
-    source = _SOURCE.format(unpack=unpack, test=" or ".join(tests) or "False")
-    module = compile(source, "<plum_freeze guard>", "exec")
-    code = next(const for const in module.co_consts if isinstance(const, types.CodeType))
-    check: Callable[[], bool] = types.FunctionType(code, home)(objects)
-    return check
+    tests = [_test(read, home, captured) for read in reads]
+    source = _SOURCE.format(names=", ".join(cells), test=" or ".join(tests) or "False")
+    code = compile(source, "<plum_freeze guard>", "exec")
+    for _ in ("make", "changed"):
+        code = next(const for const in code.co_consts if isinstance(const, types.CodeType))
+    return types.FunctionType(code, home, closure=tuple(map(cells.__getitem__, code.co_freevars)))
 
 
 def _can_be_named(name: str) -> bool:
     return name.isidentifier() and not keyword.iskeyword(name) and not name.startswith(_OURS)
 
 
-def _test(read: Read, home: dict[str, Any], variable: Callable[[Any], str]) -> str:
-    """The expression that is true where the value of `read` is another one now."""
-    name = read.name
+def _test(read: Read, home: dict[str, Any], captured: Callable[[types.CellType], str]) -> str:
+    """The expression that is true where the value of `read` is another one now.
+
+    `captured` gives a name to a variable that the closure captures.
+    """
+    name, variable = read.name, lambda value: captured(types.CellType(value))
     match read.place:
         # pytest's rewritten `assert` reads globals like `@pytest_ar`, which no source can name.
         case Place.NAME if read.holder is home and _can_be_named(name):
@@ -127,6 +128,8 @@ def _test(read: Read, home: dict[str, Any], variable: Callable[[Any], str]) -> s
             return f"{shadowed} or {variable(_BUILTINS)}[{name!r}] is not {variable(read.value)}"
         case Place.NAME | Place.ITEM:
             return f"{variable(read.holder)}[{name!r}] is not {variable(read.value)}"
+        case Place.ATTRIBUTE if isinstance(read.holder, types.CellType):  # read as the method does
+            return f"{captured(read.holder)} is not {variable(read.value)}"
         case Place.ATTRIBUTE if _can_be_named(name):
             return f"{variable(read.holder)}.{name} is not {variable(read.value)}"
         case Place.ATTRIBUTE:

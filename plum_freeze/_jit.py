@@ -218,7 +218,7 @@ class Compiled:
         for old, known in list(self.variants.items()):
             if not all(map(_static.lives_in_its_module, known.given)):
                 self.variants.pop(old, None)  # its module was loaded again, and holds others now
-        variant = Variant(self.guard)
+        variant = Variant(self)
         for value in (*args, *kwargs.values()):
             for function in _apart.functions_in(value):
                 variant.look_into(function)
@@ -357,7 +357,7 @@ class Compiled:
         self.jits = self.jits and self.why_never() is None
         self.refresh()
 
-    def runner(self, types: tuple[type, ...], *, is_watched: bool = False) -> Callable[..., Any]:
+    def runner(self, types: tuple[type, ...], *, is_watched: bool = False) -> _runners.Runner:
         """The fastest way to run calls with positional arguments of exactly these types."""
         return _runners.best(self, types, is_watched=is_watched)
 

@@ -11,14 +11,15 @@ import functools
 import struct
 import sys
 import weakref
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from plum_freeze import _jax
+from plum_freeze import _dependencies, _jax, _tracing, _written
 from plum_freeze._key_parts import KeyPart, joined
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
+
+    from plum_freeze._runners import Runner
 
 
 class _Uncached:
@@ -26,47 +27,14 @@ class _Uncached:
         return "UNCACHED"
 
 
-SOURCE_NAME: Final = str(Path(__file__).with_name("<entry>"))
-"""Where code that is written here says it is from. Tracebacks leave our folder out."""
-
 UNCACHED: Final = _Uncached()
 """Returned by a key function in place of a key: this one call must not be cached."""
 
-_KEY = """\
-def make():
-    def key(args):
-        try:
-            {busy}
-            return UNCACHED if {is_busy} else {key}
-        except Uncacheable:
-            return UNCACHED
-    return key
-"""
-# Where a key is looked up it is made in place, and each argument has a name: with a function for
-# the key, and `*args`, a call with one array takes a quarter of a microsecond more [measured].
-_ENTRY = """\
-def make(runners, resolve, traces, note):
-    def keyed({parameters}, /, **kwargs):
-        __tracebackhide__ = True
-        try:
-            {busy}
-            key = UNCACHED if {is_busy} else {key}
-        except Uncacheable:
-            key = UNCACHED
-        runner = runners.get(key)
-        if runner is None:
-            runner = resolve(({parameters},), key)
-        elif traces:
-            note(key)
-        return runner({parameters}, **kwargs) if kwargs else runner({parameters})
-    return keyed
-"""
-# The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they are unset.
 _BUSY = """\
 try:
-                busy = {state}
-            except AttributeError:
-                busy = first_on_thread()"""
+                    busy = {state}
+                except AttributeError:
+                    busy = first_on_thread()"""
 _EXPRESSIONS = {
     # An interned aval is compared by identity, and holds no array: key and look-up take 140 ns, and
     # 210 to 230 with `(dtype.type, shape)` in its place. A weak type costs a second entry.
@@ -80,70 +48,42 @@ _EXPRESSIONS = {
 }
 
 
-def key_function(parts: tuple[KeyPart, ...]) -> Callable[[tuple[Any, ...]], Hashable] | None:
-    """A function from positional arguments to a key; None if there can be no key.
+def keyed_entry(
+    parts: tuple[KeyPart, ...],
+    runners: dict[Any, Runner],
+    resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
+    note: Callable[[Hashable], None],
+) -> Callable[..., Any] | None:
+    """A function that looks the key of a call up in `runners`; None if there can be no key.
 
     Keys are to be compared between calls with equal types of arguments only. `UNCACHED` in place
     of a key says that this one call must not be cached. A key holds no argument alive, except
     `int`, `str` and `bytes` under `VALUE`; an `id` in it is good as long as `weak_parts` live.
-    """
-    whole = joined(parts)
-    return None if KeyPart.NEVER in whole else _compiled(parts, whole, _jax.jaxtyping_state())
-
-
-def keyed_entry(
-    parts: tuple[KeyPart, ...],
-    runners: dict[Any, Callable[..., Any]],
-    resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
-    traces: list[Any],
-    note: Callable[[Hashable], None],
-) -> Callable[..., Any] | None:
-    """A function that looks the key of a call up in `runners`; None if there can be no key.
 
     Args:
         parts: What the key consists of: one for each positional argument.
         runners: What runs calls, by key.
         resolve: Finds what runs a call that has no runner yet.
-        traces: True while something is being traced.
-        note: Then told of each key that had a runner.
+        note: While something is traced it is told of each key that had a runner.
     """
     whole = joined(parts)
     if KeyPart.NEVER in whole:
         return None
-    make = _compiled_entry(parts, whole, _jax.jaxtyping_state())
-    return make(runners, resolve, traces, note)  # type: ignore[no-any-return]
+    make = _compiled(parts, whole, _jax.jaxtyping_state())
+    return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, note)
 
 
 @functools.lru_cache(maxsize=1024)  # to compile takes 200 µs, and few functions differ in `parts`
 def _compiled(
     parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
-) -> Callable[[tuple[Any, ...]], Hashable]:
-    return _made(_KEY, "args[{i}]", parts, whole, jaxtyping)()  # type: ignore[no-any-return]
-
-
-@functools.lru_cache(maxsize=1024)
-def _compiled_entry(
-    parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
-) -> Callable[..., Any]:
-    return _made(_ENTRY, "argument_{i}", parts, whole, jaxtyping)
-
-
-def _made(
-    template: str,
-    argument: str,
-    parts: tuple[KeyPart, ...],
-    whole: KeyPart,
-    jaxtyping: tuple[Any, Any] | None,
-) -> Callable[..., Any]:
-    """The `make` of one of the templates, for these parts."""
+) -> Callable[..., Callable[..., Any]]:
     expressions = [
-        f"({expression.format(argument=argument.format(i=i))})"
+        f"({expression.format(argument=f'argument_{i}')})"
         for i, part in enumerate(parts)
         for flag, expression in _EXPRESSIONS.items()
         if flag in part
     ]
-    names: dict[str, Any] = {"__name__": __name__, "bits": bits}
-    names |= {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable}
+    names: dict[str, Any] = {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable, "bits": bits}
     names |= {"array_parts": _array_parts, "aval_parts": _aval_parts}
     if KeyPart.AVAL in whole:
         # Without interned avals nothing is of this class, and every aval is taken apart.
@@ -151,15 +91,13 @@ def _made(
     if KeyPart.ARRAY in whole:
         names["ndarray"] = getattr(sys.modules.get("numpy"), "ndarray", _Uncached)
     state = _state_of_jaxtyping(whole, jaxtyping, names)
-    source = template.format(
-        parameters=", ".join(f"argument_{i}" for i in range(len(parts))),
+    return _written.by_key(
+        len(parts),
+        names,
         busy=_BUSY.format(state=state) if state else "pass",
         is_busy="busy" if state else "False",
         key=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",
     )
-    exec(compile(source, SOURCE_NAME, "exec"), names)  # noqa: S102  all of it is in this file
-    make: Callable[..., Any] = names["make"]
-    return make
 
 
 def _state_of_jaxtyping(

@@ -6,7 +6,7 @@ import typing
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
 from plum_freeze import _jax
-from plum_freeze._key_function import UNCACHED, bits, key_function, keyed_entry, weak_parts
+from plum_freeze._key_function import UNCACHED, bits, keyed_entry, weak_parts
 from plum_freeze._key_parts import (
     KeyPart,
     checks_types,
@@ -27,7 +27,6 @@ __all__ = [
     "bits",
     "certain",
     "depends",
-    "key_function",
     "keyed_entry",
     "plan",
     "reason",

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import enum
 import inspect
-from pathlib import Path
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plum_freeze import _apart, _dependencies, _jax, _tracing, _written
 
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
 SIMPLE = frozenset({int, bool, str, bytes, float, type(None)})
 """Types of values that a `dict` tells apart by their bits, but for 0.0, if it is told the type."""
 
+Runner: TypeAlias = "tuple[Callable[..., Any], Variant | None]"
+"""What runs a call, and the variant of which it is one for certain, if it is of one."""
+
 MOST_FAST = 64
 """Sets of simple values that one entry finds with one look-up."""
 
 
-def best(
-    method: Compiled, types: tuple[type, ...], *, is_watched: bool = False
-) -> Callable[..., Any]:
+def best(method: Compiled, types: tuple[type, ...], *, is_watched: bool = False) -> Runner:
     """The fastest way to run calls with positional arguments of exactly these types.
 
     Args:
@@ -38,6 +38,17 @@ def best(
         is_watched: Whether each look-up of what is returned is watched while a method is traced,
             as those in plum's own cache are.
     """
+    if method.jits and not method.verify and types and all(map(_apart.is_array_class, types)):
+        variant = method.variants.get(((_apart.ARRAY,) * len(types), ()))
+        if variant is not None and variant.ready and variant.plain is None:
+            return _of_arrays(method, types, variant), variant
+    return _otherwise(method, types, is_watched=is_watched), None
+
+
+def _otherwise(
+    method: Compiled, types: tuple[type, ...], *, is_watched: bool
+) -> Callable[..., Any]:
+    """Where the types do not tell the variant."""
     if not method.jits:
         return _plainly(method, types, is_watched=is_watched)
     if any(map(_jax.is_tracer_class, types)):
@@ -45,11 +56,6 @@ def best(
     if method.verify:
         return _any(method)
     arrays = [_apart.is_array_class(cls) for cls in types]
-    if types and all(arrays):
-        key = ((_apart.ARRAY,) * len(types), ())
-        variant = method.variants.get(key)
-        if variant is not None and variant.ready and variant.plain is None:
-            return _of_arrays(method, types, variant)
     simple = [cls in SIMPLE for cls in types]
     if any(arrays) and all(map(bool.__or__, arrays, simple)):
         return _of_simple(method, types)
@@ -72,7 +78,7 @@ def _any(method: Compiled) -> Callable[..., Any]:
         try:
             return call(args, kwargs)
         except BaseException as error:
-            shorten(error)
+            _written.shorten(error)
             raise
 
     return run
@@ -150,8 +156,7 @@ def _of_tracers(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]
 def _of_arrays(method: Compiled, types: tuple[type, ...], variant: Variant) -> Callable[..., Any]:
     """For calls with arrays alone: one check of what the method reads, and jit's own C++."""
     make = _written.of_arrays(len(types))
-    otherwise = _of_simple(method, types)
-    return make(method, _tracing.anywhere, shorten, variant, variant.jitted, otherwise)
+    return make(_tracing.anywhere, variant, _of_simple(method, types))
 
 
 def _of_simple(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
@@ -172,7 +177,7 @@ def _of_simple(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
         return _by_name(method, values, arrays, kwargs)
 
     make = _written.by_value(len(types), static)
-    return make(method, _tracing.anywhere, shorten, known, by_name, find)
+    return make(_tracing.anywhere, known, by_name, find)
 
 
 def _by_name(
@@ -221,16 +226,3 @@ def _find(
     ):
         known[key] = variant
     return result
-
-
-_OURS = str(Path(__file__).parent)
-
-
-def shorten(error: BaseException) -> None:
-    """Take the frames of ours out of a traceback, but for the one that the caller is in."""
-    top = error.__traceback__
-    inner = None if top is None else top.tb_next
-    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_OURS):
-        inner = inner.tb_next
-    if top is not None and inner is not None:
-        top.tb_next = inner

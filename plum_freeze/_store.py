@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from plum_freeze._jit import Compiled
     from plum_freeze._keys import KeyPart
     from plum_freeze._plum import Function
+    from plum_freeze._runners import Runner
 
 MOST_DECISIONS = 4096
 """Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
@@ -75,14 +76,11 @@ class Store(dict[Any, Any]):
         self.forget()
 
     def keep(self, where: dict[Any, Any], key: Hashable, value: Any, generation: object) -> bool:
-        """Store what was found in a generation, unless that has passed; whether it was stored.
-
-        In the store itself plum finds it with a return type: `Any`, since ours convert themselves.
-        """
+        """Store what was found in a generation, unless that has passed; whether it was stored."""
         with storing:
             is_current = generation is self.generation
             if is_current:
-                dict.__setitem__(where, key, (value, Any) if where is self else value)
+                dict.__setitem__(where, key, value)
             return is_current
 
     def parts_of(self, types: Types, generation: object) -> tuple[KeyPart, ...]:
@@ -106,13 +104,17 @@ class Store(dict[Any, Any]):
     def put(self, types: Types, entry: Callable[..., Any], generation: object) -> None:
         """Keep an entry that looks further than the types, and notes itself what is decided."""
         with storing:
-            if self.keep(self, types, entry, generation):
+            if self.keep(self, types, (entry, Any), generation):
                 self.telling.add(types)
+
+    def entry(self, runner: Runner, where: dict[Any, Any]) -> tuple[Any, Any]:
+        """What to keep of a runner. Plum finds it with a return type: ours convert themselves."""
+        return (runner[0], Any) if where is self else runner
 
     def place(
         self,
         compiled: Compiled,
-        runner: Any,
+        runner: Runner,
         where: dict[Any, Any],
         key: Any,
         *,
@@ -124,7 +126,7 @@ class Store(dict[Any, Any]):
             self.overflow()
             return False
         with storing:
-            is_kept = self.keep(where, key, runner, generation)
+            is_kept = self.keep(where, key, self.entry(runner, where), generation)
             if is_kept:
                 self.placed.setdefault(id(compiled), []).append((where, key, types))
             return is_kept
@@ -138,4 +140,4 @@ class Store(dict[Any, Any]):
         for where, key, types in self.placed.get(id(compiled), []):
             if key in where and (not classes or any(cls in classes for cls in types)):
                 runner = compiled.runner(types, is_watched=where is self)
-                self.keep(where, key, runner, generation)
+                self.keep(where, key, self.entry(runner, where), generation)

@@ -21,6 +21,7 @@ from plum_freeze import (
     _invalidation,
     _jax,
     _plum,
+    _slots,
     _store,
 )
 from plum_freeze._decisions import UNKNOWN, Decision
@@ -233,6 +234,9 @@ class Table(Store):
             if _jax.is_jitted(implementation):
                 implementation.clear_cache()
         _invalidation.invalidate(gone, blind=blind)
+
+
+_slots.subscript_as_dict(Table)  # plum looks each call up here
 
 
 def _ignore(table: Table) -> None:

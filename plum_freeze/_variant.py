@@ -31,6 +31,7 @@ class Variant:
         finish: What is to be done with results, if anything: put dicts in order, wait for errors.
         guards: What it reads: the method, functions that it is given, methods inlined in it.
         changed: Whether any of that is another object now. One closure, for the hot path.
+        method: The method.
     """
 
     __slots__ = (
@@ -40,22 +41,24 @@ class Variant:
         "given",
         "guards",
         "jitted",
+        "method",
         "pinned",
         "plain",
         "ready",
     )
 
-    def __init__(self, guard: Guard) -> None:
+    def __init__(self, method: Compiled) -> None:
+        self.method = method
         self.jitted: Any = None
         self.plain: str | None = None
         self.calls = 0
         self.ready = False
         self.finish: Callable[[Any], Any] | None = None
         self.guards: tuple[Guard, ...] = ()
-        self.changed: Callable[[], bool] = guard.changed
+        self.changed: Callable[[], bool] = method.guard.changed
         self.given: list[Any] = []  # functions; the guards hold them as well
         self.pinned: list[Any] = []  # weak references whose callbacks drop this variant
-        self.depend((guard,))
+        self.depend((method.guard,))
 
     def depend(self, guards: Iterable[Guard]) -> None:
         """The variant has what these guards read baked in."""

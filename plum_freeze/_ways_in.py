@@ -7,14 +7,12 @@ plum some registrations pass by several. The outermost tells.
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import sys
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 import wrapt
 
-from plum_freeze import _plum
+from plum_freeze import _plum, _slots
 from plum_freeze._signatures import Entry
 
 if TYPE_CHECKING:
@@ -164,23 +162,4 @@ def watch(listener: Listener) -> None:
     for cls, name, way in _plum.ways_in():
         wrapt.wrap_function_wrapper(cls, name, getattr(wrappers, way))
         if name == "__call__":
-            _call_what_the_class_says(cls)
-
-
-_HAVE_VECTORCALL = 1 << 11
-_WORDS_BEFORE_FLAGS = 21  # of PyTypeObject, in Python 3.11
-
-
-def _call_what_the_class_says(cls: type) -> None:
-    """Have `instance()` use a `__call__` that was replaced on a compiled class.
-
-    In Python 3.11 a call goes past it, through a pointer in the instance, for as long as the class
-    has this flag. Later versions take the flag away when `__call__` is assigned (CPython issue
-    93274, pull request 95437); this does the same.
-    """
-    if sys.version_info >= (3, 12) or not cls.__flags__ & _HAVE_VECTORCALL:
-        return
-    offset = _WORDS_BEFORE_FLAGS * ctypes.sizeof(ctypes.c_void_p)
-    flags = ctypes.c_ulong.from_address(id(cls) + offset)
-    if flags.value == cls.__flags__:  # this is CPython, laid out as we know it
-        flags.value &= ~_HAVE_VECTORCALL
+            _slots.call_what_the_class_says(cls)

@@ -35,19 +35,19 @@ result = implementation({arguments})
 # What it cannot decide goes to where all is looked at. `changed` is looked up at each call, because
 # a trace for another shape may add to it.
 _JITTED = """\
-def make(method, anywhere, shorten, {names}):
+def make(anywhere, {given}):
     def run({parameters}**kwargs):
         __tracebackhide__ = True
         try:
             {find}
             try:
-                result = {jitted}
+                result = variant.jitted({arrays})
                 return result if variant.finish is None else variant.finish(result)
             except Failed as error:
-                why, ours = method.why_plain(variant, error, {passed})
+                why, ours = variant.method.why_plain(variant, error, ({arrays},))
                 if not ours:
                     raise
-            return method.fall_back(variant, why, ({arguments}), kwargs)
+            return variant.method.fall_back(variant, why, ({arguments}), kwargs)
         except BaseException as error:
             shorten(error)
             raise
@@ -64,7 +64,29 @@ key, arrays = ({values}), ({arrays})
             if variant is None or anywhere or variant.changed():
                 return otherwise(key, ({arguments}), kwargs)"""
 
-SOURCE_NAME: Final = str(Path(__file__).with_name("<runner>"))
+# More than the types decides: which method runs is looked up, and it runs in the same frame where
+# all are arrays. The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they
+# are unset.
+_BY_KEY = """\
+try:
+                {busy}
+                key = UNCACHED if {is_busy} else {key}
+            except Uncacheable:
+                key = UNCACHED
+            try:
+                runner, variant = runners[key]
+            except KeyError:
+                runner = variant = None
+            if variant is None or kwargs or traces or anywhere or variant.changed():
+                if runner is None:
+                    runner = resolve(({arguments}), key)
+                elif traces:
+                    note(key)
+                return runner({arguments}**kwargs) if kwargs else runner({arguments})"""
+
+_OURS = str(Path(__file__).parent)
+
+SOURCE_NAME: Final = str(Path(_OURS, "<runner>"))
 """Where this code says it is from. Tracebacks leave our folder out."""
 
 # To compile takes 150 us, and few runners differ.
@@ -84,50 +106,68 @@ def plain(
     arguments = _named(range(count))
     end = (_CONVERTED if converts else _AS_IT_IS).format(arguments=arguments)
     or_eagerly = "" if tracer is None else f" or eagerly((argument_{tracer},))"
-    return _made(_PLAIN, count, end=end, or_eagerly=or_eagerly)
+    return _made(_PLAIN, count, {}, end=end, or_eagerly=or_eagerly)
 
 
 @functools.lru_cache(maxsize=128)
 def of_arrays(count: int) -> Callable[..., Callable[..., Any]]:
     """For so many positional arguments that are all arrays: one variant is for all calls."""
     arguments = _named(range(count))
-    return _made(
-        _JITTED,
-        count,
-        names="variant, jitted, otherwise",
-        find=_ONE_VARIANT.format(arguments=arguments),
-        jitted=f"jitted({arguments})",
-        passed=f"({arguments})",
-    )
+    find = _ONE_VARIANT.format(arguments=arguments)
+    return _jitted(count, arguments, {}, given="variant, otherwise", find=find)
 
 
 @functools.lru_cache(maxsize=128)
 def by_value(count: int, static: Collection[int]) -> Callable[..., Callable[..., Any]]:
     """For arrays with static values at some positions, which tell the variant."""
-    arrays = [i for i in range(count) if i not in static]
-    find = _BY_VALUE.format(
-        values=_named(static), arrays=_named(arrays), arguments=_named(range(count))
-    )
-    return _made(
-        _JITTED,
-        count,
-        names="known, by_name, otherwise",
-        find=find,
-        jitted="variant.jitted(*arrays)",
-        passed="arrays",
-    )
+    arrays = _named([i for i in range(count) if i not in static])
+    find = _BY_VALUE.format(values=_named(static), arrays=arrays, arguments=_named(range(count)))
+    return _jitted(count, "*arrays", {}, given="known, by_name, otherwise", find=find)
+
+
+def by_key(count: int, names: dict[str, Any], **key: str) -> Callable[..., Callable[..., Any]]:
+    """For calls that more than the types decides: the method is looked up under a key.
+
+    Args:
+        count: The number of positional arguments.
+        names: What the texts in `key` speak of.
+        **key: `key` is an expression; `busy` a statement and `is_busy` an expression that say
+            whether this one call must not be kept.
+    """
+    arguments = _named(range(count))
+    find = _BY_KEY.format(arguments=arguments, **key)
+    return _jitted(count, arguments, names, given="runners, resolve, traces, note", find=find)
 
 
 def _named(positions: Collection[int]) -> str:
     return "".join(f"argument_{i}, " for i in positions)
 
 
-def _made(template: str, count: int, **texts: object) -> Callable[..., Callable[..., Any]]:
+def _jitted(
+    count: int, arrays: str, names: dict[str, Any], *, given: str, find: str
+) -> Callable[..., Callable[..., Any]]:
+    names = {"Failed": (Exception, _tracing.Stop), "shorten": shorten, **names}
+    return _made(_JITTED, count, names, arrays=arrays.rstrip(", "), given=given, find=find)
+
+
+def _made(
+    template: str, count: int, names: dict[str, Any], **texts: object
+) -> Callable[..., Callable[..., Any]]:
     arguments = _named(range(count))
     parameters = f"{arguments}/, " if count else ""
     source = template.format(parameters=parameters, arguments=arguments, **texts)
     # Code that walks the stack reads the names of modules: wbml, under Stheno and matrix, does.
-    namespace: dict[str, Any] = {"__name__": __name__, "Failed": (Exception, _tracing.Stop)}
+    namespace: dict[str, Any] = {"__name__": __name__, **names}
     exec(compile(source, SOURCE_NAME, "exec"), namespace)  # noqa: S102  all of it is here
     found: Callable[..., Callable[..., Any]] = namespace["make"]
     return found
+
+
+def shorten(error: BaseException) -> None:
+    """Take the frames of ours out of a traceback, but for the one that the caller is in."""
+    top = error.__traceback__
+    inner = None if top is None else top.tb_next
+    while inner is not None and inner.tb_frame.f_code.co_filename.startswith(_OURS):
+        inner = inner.tb_next
+    if top is not None and inner is not None:
+        top.tb_next = inner

@@ -42,7 +42,7 @@ from plum._method import Method
 from plum._resolver import AmbiguousLookupError, NotFoundLookupError, Resolver
 
 from plum_freeze import _jax, _key_function, _keys
-from plum_freeze._keys import UNCACHED, KeyPart, bits, certain, depends, key_function, plan, reason
+from plum_freeze._keys import UNCACHED, KeyPart, bits, certain, depends, keyed_entry, plan, reason
 from plum_freeze._plum import matches
 
 pytestmark = [
@@ -56,6 +56,12 @@ T = typing.TypeVar("T")
 TBound = typing.TypeVar("TBound", bound=int)
 TEither = typing.TypeVar("TEither", int, str)
 UserId = NewType("UserId", int)
+
+
+def key_function(parts):
+    """A function from positional arguments to the key under which their entry looks."""
+    entry = keyed_entry(parts, {}, lambda args, key: lambda *_: key, lambda key: None)
+    return None if entry is None else lambda args: entry(*args)
 
 
 # -- classes that people dispatch on, and some that lie ------------------------------------------
@@ -763,7 +769,9 @@ def test_equal_arrays_have_equal_keys():
 
 def test_without_interned_avals_the_parts_are_compared(monkeypatch):
     monkeypatch.setattr(_jax, "interned_aval_class", lambda: None)
-    key = _key_function._compiled.__wrapped__((AVAL,), AVAL, None)
+    _key_function._compiled.cache_clear()
+    key = key_function((AVAL,))
+    _key_function._compiled.cache_clear()
     assert key((jnp.ones(3),)) == key((jnp.zeros(3),)) != key((jnp.ones(4),))
     assert key((jnp.ones(3),)) != key((jnp.ones(3, int),))
     (tracer,) = traced(jax.jit, args=[jax.new_ref(jnp.ones(3))])
@@ -918,7 +926,8 @@ import sys
 from plum_freeze import _keys
 from typing import Literal
 assert _keys.depends(int | Literal["a"], str) == _keys.KeyPart.VALUE
-assert _keys.key_function((_keys.KeyPart.VALUE,))(("a",)) == (str, "a")
+entry = _keys.keyed_entry((_keys.KeyPart.VALUE,), {}, lambda args, key: lambda _: key, None)
+assert entry("a") == (str, "a")
 assert not {"jax", "jaxtyping"} & set(sys.modules), set(sys.modules)
 """
     subprocess.run([sys.executable, "-c", program], check=True)

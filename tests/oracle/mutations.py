@@ -181,7 +181,6 @@ MUTATIONS = {
 def main(name: str, steps: int, seed: int) -> str:
     """Attack a broken build, or with the name "none" the one there is."""
     _key_function._compiled.cache_clear()
-    _key_function._compiled_entry.cache_clear()
     with pytest.MonkeyPatch.context() as patch:
         if name != "none":
             MUTATIONS[name](patch)
