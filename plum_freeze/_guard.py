@@ -118,7 +118,11 @@ def _test(read: Read, home: dict[str, Any], captured: Callable[[types.CellType],
 
     `captured` gives a name to a variable that the closure captures.
     """
-    name, variable = read.name, lambda value: captured(types.CellType(value))
+    name = read.name
+
+    def variable(value: Any) -> str:
+        return captured(types.CellType(value))
+
     match read.place:
         # pytest's rewritten `assert` reads globals like `@pytest_ar`, which no source can name.
         case Place.NAME if read.holder is home and _can_be_named(name):
