@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from plum_freeze._keys import KeyPart
     from plum_freeze._plum import Function, Method
-    from plum_freeze._runners import Runner
+    from plum_freeze._store import Entry
     from plum_freeze._table import Table
 
 Types = tuple[type, ...]
@@ -68,15 +68,17 @@ def _first(plan: Plan) -> Callable[..., Any]:
 
 def _keyed(plan: Plan) -> Callable[..., Any] | None:
     """More than the types decides: dtypes, shapes, values, classes. None if nothing can be kept."""
-    runners: dict[Any, Runner] = {}
-    types, table = plan.types, plan.table
+    runners: dict[Any, Entry] = {}
+    table = plan.table
 
     def look_up(args: tuple[Any, ...], key: Any) -> Callable[..., Any]:
         __tracebackhide__ = True
         return resolve(plan, args, None if key is _keys.UNCACHED else runners, key)
 
-    def note(key: Any) -> None:
-        table.note(plan.generation, (types, key))
+    def note(decision: Decision) -> None:
+        _dependencies.note(decision, depth=3)  # this one, the entry, and who calls it
+        if plan.generation is not table.generation:
+            _invalidation.everything()  # see `Table.note`
 
     return _keys.keyed_entry(plan.parts, runners, look_up, note)
 
@@ -86,7 +88,7 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
     table, types = plan.table, plan.types
     choose = _plum.chooser(table.function)
     methods: dict[int, Method] = {}
-    runners: dict[int, Runner] = {}
+    runners: dict[int, Entry] = {}
 
     def uncached(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
@@ -100,8 +102,15 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
         run = resolve(plan, args, None, None)
         if method is not None:
             key, compiled = id(method), table.compiled(method)
-            runner = compiled.runner(types)
-            if table.place(compiled, runner, runners, key, types=types, generation=plan.generation):
+            if table.place(
+                compiled,
+                compiled.runner(types),
+                runners,
+                key,
+                types=types,
+                decision=None,  # of these types there is one
+                generation=plan.generation,
+            ):
                 methods[key] = method
         return run(*args, **kwargs)
 
@@ -125,15 +134,17 @@ def resolve(
     witnesses: tuple[Any, ...] = (None,) * len(types)
     if where is not None:  # otherwise other arguments of these types may get another method
         record_key, witnesses = (types, key), tuple(map(_decisions.witness, args, plan.parts))
-    table.record(record_key, Decision(types, witnesses, found), generation)
+    decision = table.record(record_key, Decision(types, witnesses, found), generation)
     if method is None:
-        return _inherited(plan, args, where, key)
+        return _inherited(plan, args, where, key, decision)
     compiled = table.compiled(method)
     runner = compiled.runner(types, is_watched=where is table)
     if (
         where is not None
         and plan.generation is generation
-        and table.place(compiled, runner, where, key, types=types, generation=generation)
+        and table.place(
+            compiled, runner, where, key, types=types, decision=decision, generation=generation
+        )
     ):
         for cls in _keys.weak_parts(args, plan.parts):
             # An entry whose key holds the identity of a class goes when the class goes.
@@ -152,7 +163,7 @@ def _own_method(function: Function, args: tuple[Any, ...]) -> Method | None:
 
 
 def _inherited(
-    plan: Plan, args: tuple[Any, ...], where: dict[Any, Any] | None, key: Any
+    plan: Plan, args: tuple[Any, ...], where: dict[Any, Any] | None, key: Any, decision: Decision
 ) -> Callable[..., Any]:
     """The method of a parent class, for as long as the parents hold what they hold now."""
     __tracebackhide__ = True
@@ -177,5 +188,5 @@ def _inherited(
         return run(*args, **kwargs)
 
     if where is not None:
-        table.keep(where, key, table.entry((inherited, None), where), plan.generation)
+        table.keep(where, key, table.entry((inherited, None), where, decision), plan.generation)
     return inherited

@@ -178,6 +178,14 @@ def transforms_eagerly(tracers: Iterable[Any]) -> bool:
     return _is_eager(getattr(_trace_context(), "trace", None))
 
 
+@functools.cache
+def staged_trace_class() -> type:
+    """The class of the traces that `jit` and its like make."""
+    from jax._src.interpreters import partial_eval
+
+    return getattr(partial_eval, "DynamicJaxprTrace", type(None))
+
+
 def _is_eager(trace: Any) -> bool:
     while trace is not None:
         if type(trace).__name__ not in _EAGER:

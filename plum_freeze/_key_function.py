@@ -19,7 +19,8 @@ from plum_freeze._key_parts import KeyPart, joined
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from plum_freeze._runners import Runner
+    from plum_freeze._decisions import Decision
+    from plum_freeze._store import Entry
 
 
 class _Uncached:
@@ -50,9 +51,9 @@ _EXPRESSIONS = {
 
 def keyed_entry(
     parts: tuple[KeyPart, ...],
-    runners: dict[Any, Runner],
+    runners: dict[Any, Entry],
     resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
-    note: Callable[[Hashable], None],
+    note: Callable[[Decision], None],
 ) -> Callable[..., Any] | None:
     """A function that looks the key of a call up in `runners`; None if there can be no key.
 
@@ -64,7 +65,7 @@ def keyed_entry(
         parts: What the key consists of: one for each positional argument.
         runners: What runs calls, by key.
         resolve: Finds what runs a call that has no runner yet.
-        note: While something is traced it is told of each key that had a runner.
+        note: While something is traced it is told of each decision that was found.
     """
     whole = joined(parts)
     if KeyPart.NEVER in whole:

@@ -101,7 +101,9 @@ class Observed(Table):
         generation = self.generation
         # not `super()`: another thread may change the class back at any moment
         found: tuple[Any, Any] = dict.__getitem__(self, types)
-        if _dependencies.anywhere and types not in self.telling:
+        if types in self.telling:
+            return found
+        if _dependencies.anywhere:
             # Decisions that the types take: of this table, or of plum where it is only watched.
             self.note(generation, (types, types), types)
         if _tracing.anywhere:

@@ -97,11 +97,11 @@ def _plainly(
 
 
 def _inlined(
-    method: Compiled, types: tuple[type, ...], tracer: int | None = None
+    method: Compiled, types: tuple[type, ...], at: int | None = None
 ) -> Callable[..., Any]:
     """The method as its author wrote it, with its result converted."""
     convert = method.convert
-    return _written.plain(len(types), converts=convert is not None, tracer=tracer)(
+    return _written.plain(len(types), converts=convert is not None, at=at)(
         method.implementation,
         _tracing.anywhere,
         method.note,
@@ -109,6 +109,7 @@ def _inlined(
         convert,
         None if convert is None else convert.unchanged,
         _dependencies.anywhere,
+        None if at is None else _jax.staged_trace_class(),
         _jax.transforms_eagerly,
     )
 

@@ -7,7 +7,7 @@ is found belongs to the *generation* in which the search began, and is kept only
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plum_freeze import _jax, _keys, _plum
 
@@ -15,15 +15,19 @@ if TYPE_CHECKING:
     import weakref
     from collections.abc import Callable, Collection, Hashable
 
+    from plum_freeze._decisions import Decision
     from plum_freeze._jit import Compiled
     from plum_freeze._keys import KeyPart
     from plum_freeze._plum import Function
     from plum_freeze._runners import Runner
+    from plum_freeze._variant import Variant
 
 MOST_DECISIONS = 4096
 """Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
 
 Types = tuple[type, ...]
+Entry: TypeAlias = "tuple[Callable[..., Any], Variant | None, Decision | None]"
+"""What is kept under a key: what runs a call, its variant if that is certain, the decision."""
 
 # Held where something is stored and where all is forgotten, so that nothing that was found before
 # a change is stored after it. Nothing is searched for under it.
@@ -107,9 +111,11 @@ class Store(dict[Any, Any]):
             if self.keep(self, types, (entry, Any), generation):
                 self.telling.add(types)
 
-    def entry(self, runner: Runner, where: dict[Any, Any]) -> tuple[Any, Any]:
+    def entry(
+        self, runner: Runner, where: dict[Any, Any], decision: Decision | None
+    ) -> tuple[Any, Any] | Entry:
         """What to keep of a runner. Plum finds it with a return type: ours convert themselves."""
-        return (runner[0], Any) if where is self else runner
+        return (runner[0], Any) if where is self else (*runner, decision)
 
     def place(
         self,
@@ -119,6 +125,7 @@ class Store(dict[Any, Any]):
         key: Any,
         *,
         types: Types,
+        decision: Decision | None,
         generation: object,
     ) -> bool:
         """Keep a runner of a method under `key` in `where`: the store itself, or a dict of it."""
@@ -126,7 +133,7 @@ class Store(dict[Any, Any]):
             self.overflow()
             return False
         with storing:
-            is_kept = self.keep(where, key, self.entry(runner, where), generation)
+            is_kept = self.keep(where, key, self.entry(runner, where, decision), generation)
             if is_kept:
                 self.placed.setdefault(id(compiled), []).append((where, key, types))
             return is_kept
@@ -138,6 +145,7 @@ class Store(dict[Any, Any]):
         """
         generation = self.generation
         for where, key, types in self.placed.get(id(compiled), []):
-            if key in where and (not classes or any(cls in classes for cls in types)):
+            found = where.get(key)
+            if found is not None and (not classes or any(cls in classes for cls in types)):
                 runner = compiled.runner(types, is_watched=where is self)
-                self.keep(where, key, self.entry(runner, where), generation)
+                self.keep(where, key, self.entry(runner, where, found[-1]), generation)

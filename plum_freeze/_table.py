@@ -181,9 +181,10 @@ class Table(Store):
 
     # -- the record ------------------------------------------------------------------------------
 
-    def record(self, key: Hashable, decision: Decision, generation: object = None) -> None:
-        """Take note of a decision, before anything is traced with it."""
-        if key not in self.decisions:
+    def record(self, key: Hashable, decision: Decision, generation: object = None) -> Decision:
+        """Take note of a decision, before anything is traced with it; the one in the record."""
+        known = self.decisions.get(key)
+        if known is None:
             if len(self.decisions) >= MOST_DECISIONS:
                 self.decisions.clear()
                 self.blind = True
@@ -200,6 +201,7 @@ class Table(Store):
             self.decisions.pop(key, None)
             if _jax.tracing():
                 _invalidation.everything()  # the trace that is under way may be half old
+        return known or decision
 
     def note(self, generation: object, *keys: Hashable) -> None:
         """Decisions under these keys are taken again, and something is traced meanwhile.

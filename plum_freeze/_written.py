@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
 _PLAIN = """\
-def make(implementation, anywhere, note, otherwise, convert, unchanged, traces, eagerly):
+def make(implementation, anywhere, note, otherwise, convert, unchanged, traces, staged, eagerly):
     def run({parameters}**kwargs):
         __tracebackhide__ = True
         if kwargs{or_eagerly}:
@@ -74,14 +74,14 @@ try:
             except Uncacheable:
                 key = UNCACHED
             try:
-                runner, variant = runners[key]
+                runner, variant, decision = runners[key]
             except KeyError:
                 runner = variant = None
             if variant is None or kwargs or traces or anywhere or variant.changed():
                 if runner is None:
                     runner = resolve(({arguments}), key)
                 elif traces:
-                    note(key)
+                    note(decision)
                 return runner({arguments}**kwargs) if kwargs else runner({arguments})"""
 
 _OURS = str(Path(__file__).parent)
@@ -94,19 +94,20 @@ SOURCE_NAME: Final = str(Path(_OURS, "<runner>"))
 
 @functools.lru_cache(maxsize=128)
 def plain(
-    count: int, *, converts: bool, tracer: int | None = None
+    count: int, *, converts: bool, at: int | None = None
 ) -> Callable[..., Callable[..., Any]]:
     """For a method that runs as its author wrote it.
 
     Args:
         count: The number of positional arguments.
         converts: Whether the result is converted.
-        tracer: The position of a tracer: then not where `grad` and its like run with no jit around.
+        at: The position of a tracer: then not where `grad` and its like run with no jit around.
     """
     arguments = _named(range(count))
     end = (_CONVERTED if converts else _AS_IT_IS).format(arguments=arguments)
-    or_eagerly = "" if tracer is None else f" or eagerly((argument_{tracer},))"
-    return _made(_PLAIN, count, {}, end=end, or_eagerly=or_eagerly)
+    tracer = f"argument_{at}"
+    is_eager = f" or type({tracer}._trace) is not staged and eagerly(({tracer},))"
+    return _made(_PLAIN, count, {}, end=end, or_eagerly="" if at is None else is_eager)
 
 
 @functools.lru_cache(maxsize=128)
