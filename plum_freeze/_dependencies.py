@@ -178,8 +178,10 @@ def note(decision: Baked, depth: int = 1) -> None:
         if decision.everywhere:
             if not decision.is_told:
                 _asked.add(decision)  # again, if the epoch has moved since
-        elif _below_unknown(sys._getframe(depth), inner):
-            bake_everywhere(decision)
+        else:
+            frame = sys._getframe(depth)
+            if frame is not inner.seen and _below_unknown(frame, inner):
+                bake_everywhere(decision)
 
 
 def inherit(decisions: Collection[Baked]) -> None:

@@ -15,6 +15,7 @@ from plum_freeze import _asked, _decisions, _dependencies, _invalidation, _keys,
 from plum_freeze._decisions import Decision
 from plum_freeze._jit import Compiled
 from plum_freeze._parents import Parents
+from plum_freeze._runners import tracer_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -80,7 +81,7 @@ def _keyed(plan: Plan) -> Callable[..., Any] | None:
         if plan.generation is not table.generation:
             _invalidation.everything()  # see `Table.note`
 
-    return _keys.keyed_entry(plan.parts, runners, look_up, note)
+    return _keys.keyed_entry(plan.parts, tracer_in(plan.types), runners, look_up, note)
 
 
 def _uncached(plan: Plan) -> Callable[..., Any]:

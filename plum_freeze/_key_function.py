@@ -51,6 +51,7 @@ _EXPRESSIONS = {
 
 def keyed_entry(
     parts: tuple[KeyPart, ...],
+    at: int | None,
     runners: dict[Any, Entry],
     resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
     note: Callable[[Decision], None],
@@ -63,6 +64,7 @@ def keyed_entry(
 
     Args:
         parts: What the key consists of: one for each positional argument.
+        at: The position of a tracer among them, if there is one.
         runners: What runs calls, by key.
         resolve: Finds what runs a call that has no runner yet.
         note: While something is traced it is told of each decision that was found.
@@ -70,13 +72,14 @@ def keyed_entry(
     whole = joined(parts)
     if KeyPart.NEVER in whole:
         return None
-    make = _compiled(parts, whole, _jax.jaxtyping_state())
-    return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, note)
+    make = _compiled(parts, whole, at, _jax.jaxtyping_state())
+    staged = None if at is None else _jax.staged_trace_class()
+    return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, note, staged)
 
 
 @functools.lru_cache(maxsize=1024)  # to compile takes 200 µs, and few functions differ in `parts`
 def _compiled(
-    parts: tuple[KeyPart, ...], whole: KeyPart, jaxtyping: tuple[Any, Any] | None
+    parts: tuple[KeyPart, ...], whole: KeyPart, at: int | None, jaxtyping: tuple[Any, Any] | None
 ) -> Callable[..., Callable[..., Any]]:
     expressions = [
         f"({expression.format(argument=f'argument_{i}')})"
@@ -95,6 +98,7 @@ def _compiled(
     return _written.by_key(
         len(parts),
         names,
+        at,
         busy=_BUSY.format(state=state) if state else "pass",
         is_busy="busy" if state else "False",
         key=expressions[0] if len(expressions) == 1 else f"({','.join(expressions)})",

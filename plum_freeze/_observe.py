@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import wrapt
 
-from plum_freeze import _dependencies, _plum, _seam, _table, _tracing
+from plum_freeze import _dependencies, _plum, _seam, _store, _table, _tracing
 from plum_freeze._table import Table
 
 if TYPE_CHECKING:
@@ -118,24 +118,27 @@ _lock = threading.RLock()  # a finaliser that traces may run anywhere
 _blocks = 0
 
 
-def start() -> None:
-    """A block begins: observe every table from now on, and those of functions that are made."""
+def start(*, but_telling: bool = False) -> None:
+    """A block begins: observe every table from now on, and those of functions that are made.
+
+    With `but_telling`, those are left out all of whose entries tell what is decided.
+    """
     global _blocks  # noqa: PLW0603
-    with _lock:
+    with _lock, _store.storing:
         _blocks += 1
         _table.kind = Observed
         for function in _plum.functions():
             table = _plum.cache_of(function)
             if type(table) is not Table:  # observed already, or not even watched
                 table = _table.watch(function)
-            if type(table) is Table:
+            if type(table) is Table and not (but_telling and len(table) == len(table.telling)):
                 table.__class__ = Observed
 
 
 def stop() -> None:
     """A block has ended: after the last one, lookups are the dictionary's own again."""
     global _blocks  # noqa: PLW0603
-    with _lock:
+    with _lock, _store.storing:
         _blocks -= 1
         if _blocks:
             return
@@ -153,7 +156,7 @@ def start_trace() -> None:
         if _blocks:
             _blocks += 1
         else:
-            start()
+            start(but_telling=True)
 
 
 _seam.on_begin, _seam.on_end = start_trace, stop

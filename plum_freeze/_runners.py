@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 SIMPLE = frozenset({int, bool, str, bytes, float, type(None)})
 """Types of values that a `dict` tells apart by their bits, but for 0.0, if it is told the type."""
 
-Runner: TypeAlias = "tuple[Callable[..., Any], Variant | None]"
-"""What runs a call, and the variant of which it is one for certain, if it is of one."""
+Runner: TypeAlias = "tuple[Callable[..., Any], Variant | Callable[..., Any] | None]"
+"""What runs a call, and what an entry may run in its own frame: the variant, if arrays are all that
+there is; the method itself, where it is inlined in a trace."""
 
 MOST_FAST = 64
 """Sets of simple values that one entry finds with one look-up."""
@@ -42,17 +43,27 @@ def best(method: Compiled, types: tuple[type, ...], *, is_watched: bool = False)
         variant = method.variants.get(((_apart.ARRAY,) * len(types), ()))
         if variant is not None and variant.ready and variant.plain is None:
             return _of_arrays(method, types, variant), variant
+    at = tracer_in(types)
+    if method.jits and at is not None:
+        # The method is inlined in the trace (rule 8). That is so if one tracer belongs to a trace
+        # that is staged out, whatever else is passed. To take the call apart only to find that out
+        # takes ten times as long.
+        in_place = method.implementation if method.convert is None else None
+        return _inlined(method, types, at), in_place
     return _otherwise(method, types, is_watched=is_watched), None
+
+
+def tracer_in(types: tuple[type, ...]) -> int | None:
+    """The position of the first tracer, if there is one."""
+    return next((i for i, cls in enumerate(types) if _jax.is_tracer_class(cls)), None)
 
 
 def _otherwise(
     method: Compiled, types: tuple[type, ...], *, is_watched: bool
 ) -> Callable[..., Any]:
-    """Where the types do not tell the variant."""
+    """For concrete arguments whose types do not tell the variant."""
     if not method.jits:
         return _plainly(method, types, is_watched=is_watched)
-    if any(map(_jax.is_tracer_class, types)):
-        return _of_tracers(method, types)
     if method.verify:
         return _any(method)
     arrays = [_apart.is_array_class(cls) for cls in types]
@@ -142,16 +153,6 @@ def _takes_more(implementation: Callable[..., Any], count: int) -> bool:
     code = implementation.__code__
     by_name = code.co_argcount > count or code.co_kwonlyargcount
     return bool(by_name or code.co_flags & inspect.CO_VARKEYWORDS)
-
-
-def _of_tracers(method: Compiled, types: tuple[type, ...]) -> Callable[..., Any]:
-    """For calls inside a trace: the method is inlined in it (rule 8).
-
-    That is so if one tracer belongs to a trace that is staged out, whatever else is passed. To take
-    the call apart only to find that out takes ten times as long.
-    """
-    at = next(i for i, cls in enumerate(types) if _jax.is_tracer_class(cls))
-    return _inlined(method, types, at)
 
 
 def _of_arrays(method: Compiled, types: tuple[type, ...], variant: Variant) -> Callable[..., Any]:

@@ -26,8 +26,8 @@ MOST_DECISIONS = 4096
 """Decisions that one function keeps. Beyond them it starts again, and any change counts as one."""
 
 Types = tuple[type, ...]
-Entry: TypeAlias = "tuple[Callable[..., Any], Variant | None, Decision | None]"
-"""What is kept under a key: what runs a call, its variant if that is certain, the decision."""
+Entry: TypeAlias = "tuple[Callable[..., Any], Variant | Callable[..., Any] | None, Decision | None]"
+"""What is kept under a key: the two of a `Runner`, and the decision."""
 
 # Held where something is stored and where all is forgotten, so that nothing that was found before
 # a change is stored after it. Nothing is searched for under it.
@@ -85,7 +85,12 @@ class Store(dict[Any, Any]):
             is_current = generation is self.generation
             if is_current:
                 dict.__setitem__(where, key, value)
+                if where is self and key not in self.telling:
+                    self.does_not_tell()
             return is_current
+
+    def does_not_tell(self) -> None:
+        """There is an entry now that does not note itself what is decided."""
 
     def parts_of(self, types: Types, generation: object) -> tuple[KeyPart, ...]:
         """What a decision for these types depends on, with the methods of this generation."""
@@ -108,8 +113,9 @@ class Store(dict[Any, Any]):
     def put(self, types: Types, entry: Callable[..., Any], generation: object) -> None:
         """Keep an entry that looks further than the types, and notes itself what is decided."""
         with storing:
-            if self.keep(self, types, (entry, Any), generation):
+            if generation is self.generation:
                 self.telling.add(types)
+                self.keep(self, types, (entry, Any), generation)
 
     def entry(
         self, runner: Runner, where: dict[Any, Any], decision: Decision | None

@@ -96,6 +96,12 @@ class Table(Store):
         with _store.storing:
             if self.seal is None:  # another thread may have sealed it
                 super().__setitem__(types, value)
+                self.does_not_tell()
+
+    def does_not_tell(self) -> None:
+        """Something is stored whose look-ups are watched while JAX traces."""
+        if type(self) is Table:
+            self.__class__ = kind
 
     def clear(self) -> None:
         """Forget every entry. Plum calls it after it resolved registrations, under its own lock."""
@@ -265,7 +271,8 @@ def table_of(function: Function) -> Table | None:
     return cache if isinstance(cache, Table) else None
 
 
-# The class of new tables. While a `Cache` is active it is one that sees every lookup.
+# The class of new tables, and of those whose entries do not tell what is decided. While JAX traces,
+# and while a `Cache` is active, it is one that sees every look-up.
 kind: type[Table] = Table
 
 

@@ -64,9 +64,9 @@ key, arrays = ({values}), ({arrays})
             if variant is None or anywhere or variant.changed():
                 return otherwise(key, ({arguments}), kwargs)"""
 
-# More than the types decides: which method runs is looked up, and it runs in the same frame where
-# all are arrays. The thread-locals of jaxtyping are asked directly: 70 ns each, but 900 while they
-# are unset.
+# More than the types decides: which method runs is looked up. It runs in the same frame where all
+# arguments are arrays, and where a trace is staged out. The thread-locals of jaxtyping are asked
+# directly: 70 ns each, but 900 while they are unset.
 _BY_KEY = """\
 try:
                 {busy}
@@ -74,15 +74,28 @@ try:
             except Uncacheable:
                 key = UNCACHED
             try:
-                runner, variant, decision = runners[key]
+                runner, {direct}, decision = runners[key]
             except KeyError:
-                runner = variant = None
-            if variant is None or kwargs or traces or anywhere or variant.changed():
+                runner = {direct} = None
+            if {indirectly}:
                 if runner is None:
                     runner = resolve(({arguments}), key)
                 elif traces:
                     note(decision)
+                    {inline}
                 return runner({arguments}**kwargs) if kwargs else runner({arguments})"""
+_COMPILED = {
+    "direct": "variant",
+    "indirectly": "variant is None or kwargs or traces or anywhere or variant.changed()",
+    "inline": "",
+}
+_TRACED = {
+    "direct": "method",
+    "indirectly": "True",
+    "inline": """\
+if method is not None and type({tracer}._trace) is staged and not kwargs and not anywhere:
+                        return method({arguments})""",
+}
 
 _OURS = str(Path(__file__).parent)
 
@@ -126,18 +139,24 @@ def by_value(count: int, static: Collection[int]) -> Callable[..., Callable[...,
     return _jitted(count, "*arrays", {}, given="known, by_name, otherwise", find=find)
 
 
-def by_key(count: int, names: dict[str, Any], **key: str) -> Callable[..., Callable[..., Any]]:
+def by_key(
+    count: int, names: dict[str, Any], at: int | None, **key: str
+) -> Callable[..., Callable[..., Any]]:
     """For calls that more than the types decides: the method is looked up under a key.
 
     Args:
         count: The number of positional arguments.
         names: What the texts in `key` speak of.
+        at: The position of a tracer, if there is one.
         **key: `key` is an expression; `busy` a statement and `is_busy` an expression that say
             whether this one call must not be kept.
     """
     arguments = _named(range(count))
-    find = _BY_KEY.format(arguments=arguments, **key)
-    return _jitted(count, arguments, names, given="runners, resolve, traces, note", find=find)
+    texts = _COMPILED if at is None else _TRACED
+    inline = texts["inline"].format(tracer=f"argument_{at}", arguments=arguments)
+    find = _BY_KEY.format(arguments=arguments, **{**texts, "inline": inline}, **key)
+    given = "runners, resolve, traces, note, staged"
+    return _jitted(count, arguments, names, given=given, find=find)
 
 
 def _named(positions: Collection[int]) -> str:
