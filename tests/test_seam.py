@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import jax
 import jax.numpy as jnp
+import jaxtyping
 import plum
 import pytest
 from exact import duel, leaves, nodes
@@ -403,6 +404,40 @@ def test_a_registration_that_changes_nothing_traces_nothing(compilations, counte
 
     assert float(call(X)[0]) == 2.0
     assert (len(traced), compilations, counted()) == (1, [], (0, 0))
+
+
+def test_what_is_decided_first_inside_a_trace_is_watched_in_the_same_trace(counted):
+    """Nothing of the function is in its table when the trace begins: it is not watched yet."""
+    unit, define = frozen_by_text(2.0)
+    first, second = (jax.jit(lambda x: x * unit("metre")) for _ in range(2))
+    assert jax.jit(lambda x: first(x) + second(x))(X).tolist() == [4, 8]
+    assert type(unit._cache) is _table.Table  # nothing is traced now
+    define(3.0)
+    assert (first(X).tolist(), second(X).tolist()) == ([3, 6], [3, 6])
+    assert counted() == (1, 0)
+
+
+def test_a_table_whose_entries_tell_is_not_watched():
+    @plum.Dispatcher()
+    def f(x: jaxtyping.Float[jax.Array, "n"]):
+        return x
+
+    plum_freeze.freeze(f)
+    text, _ = frozen_by_text(2.0)
+    text("metre")
+    kinds = []
+
+    @jax.jit
+    def program(x):
+        kinds.append((type(f._cache), type(text._cache)))
+        with plum_freeze.Cache():
+            kinds.append((type(f._cache), type(text._cache)))
+        return f(x)
+
+    f(X)
+    program(X)
+    assert kinds == [(_table.Table, _observe.Observed), (_observe.Observed, _observe.Observed)]
+    assert type(f._cache) is type(text._cache) is _table.Table
 
 
 def test_decisions_for_other_arguments_are_not_touched(counted):
