@@ -9,7 +9,6 @@ from plum_freeze._errors import LateRegistrationError as LateRegistrationError
 from plum_freeze._errors import LateRegistrationWarning as LateRegistrationWarning
 from plum_freeze._freeze import freeze as freeze
 from plum_freeze._freeze import is_frozen as is_frozen
-from plum_freeze._freeze import patch as _patch
 from plum_freeze._freeze import thaw as thaw
 from plum_freeze._freeze import thawed as thawed
 from plum_freeze._install import install as install
@@ -20,6 +19,7 @@ from plum_freeze._record import Registration as Registration
 from plum_freeze._report import Report as Report
 from plum_freeze._report import report as report
 from plum_freeze._session import ReplayError as ReplayError
+from plum_freeze._watch import patch as _patch
 
 # A decorator object that was made before the patches keeps plum's own way in.
 _wrapt.register_post_import_hook(lambda _: _patch(), "plum")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
-from plum_freeze import _freeze, _late, _observe, _session
+from plum_freeze import _late, _observe, _session, _watch
 from plum_freeze._errors import FreezeError
 from plum_freeze._session import NOTHING_RECORDED, Recorder, Replayer
 
@@ -73,7 +73,7 @@ class Cache:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         __tracebackhide__ = True
-        if not _freeze.is_off():
+        if not _watch.is_off():
             _end(self, _observe.current.get(), error)
 
     # -- contents --------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class Cache:
         from plum_freeze import _cache_file
 
         cache = cls()
-        if not _freeze.is_off() and _watch():
+        if not _watch.is_off() and _is_watching():
             cache.keep(_cache_file.load(path))
         return cache
 
@@ -143,7 +143,7 @@ class Block:
 
     def __enter__(self) -> Cache:
         __tracebackhide__ = True
-        if _freeze.is_off() or not _watch():
+        if _watch.is_off() or not _is_watching():
             return self._cache
         session = self._kind(self._cache)
         _observe.start()
@@ -165,8 +165,8 @@ class Block:
             _end(self._cache, _observe.current.get(), error)
 
 
-def _watch() -> bool:
-    return _late.watching.is_set() or _freeze.watch_everything()
+def _is_watching() -> bool:
+    return _late.watching.is_set() or _watch.watch_everything()
 
 
 def _end(cache: Cache, session: Any, error: BaseException | None) -> None:

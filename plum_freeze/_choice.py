@@ -169,6 +169,7 @@ def _runner(compiled: Compiled) -> Callable[..., Any]:
     unchanged = convert.unchanged
 
     def converted(*args: Any, **kwargs: Any) -> Any:
+        """The method, and what plum makes of its result."""
         __tracebackhide__ = True
         result = implementation(*args, **kwargs)
         if id(type(result)) in unchanged and not _dependencies.anywhere:

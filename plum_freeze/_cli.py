@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from plum_freeze import _freeze, _install, _report, _targets, _timeline
+from plum_freeze import _freeze, _install, _policy, _report, _targets, _timeline, _watch
 from plum_freeze._errors import FreezeError
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         help=f"exit with 1 if there is any of these, with commas: {', '.join(KINDS)}",
     )  # fmt: skip
     parser.add_argument(
-        "--on-late", choices=_freeze.POLICIES, default="accept",
+        "--on-late", choices=_policy.POLICIES, default="accept",
         help="what a registration after the freeze does (default: accept)",
     )  # fmt: skip
     parser.add_argument("--no-jit", action="store_true", help="freeze with jit=False")
@@ -94,7 +94,7 @@ def _kinds(text: str) -> tuple[str, ...]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if _freeze.is_off():
+    if _watch.is_off():
         raise _Wrong("PLUM_FREEZE=0 is set, so nothing would be frozen: unset it")
     if "" not in sys.path and os.getcwd() not in sys.path:  # noqa: PTH109
         sys.path.insert(0, os.getcwd())  # noqa: PTH109  as `python -m` does

@@ -61,6 +61,7 @@ def _first(plan: Plan) -> Callable[..., Any]:
     """The types decide: the first call resolves, and stores the method itself."""
 
     def first(*args: Any, **kwargs: Any) -> Any:
+        """Resolve, and run what was found."""
         __tracebackhide__ = True
         return resolve(plan, args, plan.table, plan.types)(*args, **kwargs)
 
@@ -92,6 +93,7 @@ def _uncached(plan: Plan) -> Callable[..., Any]:
     runners: dict[int, Entry] = {}
 
     def uncached(*args: Any, **kwargs: Any) -> Any:
+        """Have plum choose, and run what is known of its choice."""
         __tracebackhide__ = True
         # The record has these types since the first call, without a witness: each new method that
         # may apply to them counts as a change.
@@ -176,6 +178,7 @@ def _inherited(
     run = Compiled(implementation, return_type, jit=False).plain
 
     def inherited(*args: Any, **kwargs: Any) -> Any:
+        """The parent's method; or the function again, if a parent holds another one now."""
         __tracebackhide__ = True
         if not holds():
             _invalidation.invalidate([parents], blind=False)

@@ -9,6 +9,7 @@ from plum_freeze import (
     _decisions,
     _jax,
     _marks,
+    _policy,
     _remedies,
     _screen,
     _targets,
@@ -98,10 +99,8 @@ def _never(why: str | None, effect: _screen.Effect | None) -> Reason | None:
 
 def _refused(seal: Seal, implementation: Callable[..., Any]) -> Reason:
     """The method may not be jitted, by what `freeze()` was told."""
-    from plum_freeze import _freeze
-
-    if seal.jits is _freeze._of_frozen_packages:
+    if seal.jits is _policy.of_frozen_packages:
         package = _targets.package_of(getattr(implementation, "__module__", None) or "")
-        if package not in _freeze._jitting_packages:
+        if package not in _policy.jitting_packages:
             return Reason(NOT_OURS, NOT_OURS_REMEDY)
     return Reason("freeze(jit=...) leaves it out", "")

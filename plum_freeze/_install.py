@@ -7,7 +7,7 @@ import threading
 import warnings
 from typing import TYPE_CHECKING, Any, Self
 
-from plum_freeze import _freeze, _hook, _invalidation, _late, _record, _targets, _waiting
+from plum_freeze import _hook, _invalidation, _late, _record, _targets, _waiting, _watch
 from plum_freeze._errors import FreezeError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def install(*packages: str) -> Installation:
         UserWarning: Modules of the packages registered methods before. It names each once.
     """
     _invalidation.check_switch()
-    if _freeze.is_off():
+    if _watch.is_off():
         return Installation(())
     caller = _targets.caller()[0]
     if not packages:
@@ -104,7 +104,7 @@ def install(*packages: str) -> Installation:
                 f"install({package!r}): that is no absolute name of a package. Write"
                 ' install("mypkg"), or install() at the top of its __init__.'
             )
-    if not _freeze.watch_everything():
+    if not _watch.watch_everything():
         return Installation(())
     _waiting.settle()
     _warn_of_early_modules(packages, caller)
@@ -158,7 +158,7 @@ def registrations(*targets: Any) -> list[Registration]:
     Raises:
         FreezeError: A target is none.
     """
-    if _freeze.is_off():
+    if _watch.is_off():
         return []
     _waiting.settle()
     if not targets:

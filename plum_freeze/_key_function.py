@@ -114,6 +114,7 @@ def _state_of_jaxtyping(
     scope, flattening = storage
 
     def first_on_thread() -> bool:
+        """Whether it is busy, on a thread where jaxtyping has set nothing yet."""
         # What jaxtyping itself sets when it first pushes a scope, and after it flattened a tree.
         if not hasattr(scope, "memo_stack"):
             scope.memo_stack = []

@@ -120,6 +120,7 @@ def traced(*names: str) -> Callable[[F], F]:
         )
 
     def mark(method: F) -> F:
+        """Note the names on the method, if it has them."""
         _check(method, f"traced({', '.join(map(repr, names))})")
         code = method.__code__
         count = code.co_argcount + code.co_kwonlyargcount

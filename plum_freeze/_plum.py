@@ -230,6 +230,7 @@ def chooser(function: Function) -> Callable[[tuple[Any, ...]], Method | None]:
     from plum import AmbiguousLookupError, NotFoundLookupError
 
     def choose_one(args: tuple[Any, ...]) -> Method | None:
+        """The method for these arguments."""
         if function._pending:
             function._resolve_pending_registrations()
         try:

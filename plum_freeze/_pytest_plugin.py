@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import plum_freeze
-from plum_freeze import _freeze, _isolation, _plum, _record, _table, _targets
+from plum_freeze import _isolation, _plum, _policy, _record, _table, _targets, _watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     group.addoption(
         "--plum-freeze-on-late",
-        choices=_freeze.POLICIES,
+        choices=_policy.POLICIES,
         default="accept",
         help="what a late registration does: be accepted (default) and named in the summary, give"
         " a warning as well, or raise",
@@ -81,12 +81,12 @@ class Frozen:
             each.strip() for each in config.getoption("plum_freeze").split(",") if each.strip()
         )
         self.functions: list[Any] = []
-        self._said = OFF if _freeze.is_off() else NOT_FROZEN
+        self._said = OFF if _watch.is_off() else NOT_FROZEN
         # node id -> what that test registered late, as text
         self._late: dict[str, list[str]] = {}
         self._node = "outside of a test"
         self._isolation = _isolation.Isolation()
-        if not _freeze.is_off():
+        if not _watch.is_off():
             _record.listeners.append(self._registered)
 
     def _registered(self, function: Function, entry: Entry, origin: Origin, phase: str) -> None:
@@ -111,7 +111,7 @@ class Frozen:
             pytest.UsageError: A package cannot be imported, or has no dispatched function.
         """
         config = self._config
-        if _freeze.is_off() or config.option.collectonly or session.testsfailed:
+        if _watch.is_off() or config.option.collectonly or session.testsfailed:
             return
         for name in self._targets:
             if name != "*" and name not in sys.modules:

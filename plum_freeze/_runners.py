@@ -85,6 +85,7 @@ def _any(method: Compiled) -> Callable[..., Any]:
     call = method.call
 
     def run(*args: Any, **kwargs: Any) -> Any:
+        """Look at all of the call."""
         __tracebackhide__ = True
         try:
             return call(args, kwargs)

@@ -84,6 +84,7 @@ class Recorder(_observe.Session):
         self._steps.append(_UNSEEN)  # now: what the method calls comes after it
 
         def entry(*args: Any, **kwargs: Any) -> Any:
+            """Decide for these arguments, note the step, and run it."""
             __tracebackhide__ = True
             choice = self._steps[place] = _observe.apart(self._take, table, types, args)
             if _tracing.anywhere:

@@ -85,6 +85,7 @@ class _Wrappers:
             return wrapped(*args, **kwargs)
 
         def proceed() -> Any:
+            """Register, as plum does."""
             _thread.is_registering = True
             try:
                 with _not_while_resolving(function):

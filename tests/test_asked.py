@@ -18,7 +18,7 @@ from exact import leaves
 from exact.__main__ import PARTS
 
 import plum_freeze
-from plum_freeze import _asked, _dependencies, _freeze, _invalidation, _parents
+from plum_freeze import _asked, _dependencies, _invalidation, _parents
 from plum_freeze._dependencies import Baked
 from plum_freeze._epoch import epoch
 
@@ -29,7 +29,7 @@ X = jnp.asarray([1.0, 2.0])
 
 @pytest.fixture(autouse=True)
 def nothing_asked():
-    _freeze.watch_everything()
+    _watch.watch_everything()
     jnp.ones(1).block_until_ready()
     _invalidation.why_not()
     epoch.move()
@@ -86,8 +86,8 @@ def test_without_any_jitted_functions_have_their_fast_path(monkeypatch):
 PAYS = """
 import random, sys, types
 import jax, jax.numpy as jnp, wrapt
-from plum_freeze import _freeze, _invalidation
-_freeze.watch_everything()
+from plum_freeze import _invalidation, _watch
+_watch.watch_everything()
 from exact import leaves
 from jax._src import api, api_util, pjit
 

@@ -39,12 +39,12 @@ import plum_freeze
 from plum_freeze import (
     _dependencies,
     _epoch,
-    _freeze,
     _invalidation,
     _observe,
     _parents,
     _seam,
     _table,
+    _watch,
 )
 
 CALLS = int(os.environ.get("PLUM_FREEZE_CALLS", "400"))
@@ -64,7 +64,7 @@ SEEN = [mode for mode in nodes.MODES if mode not in UNSEEN]
 @pytest.fixture(autouse=True)
 def exact():
     """The seam is in force; where this JAX cannot have it, the epoch is tested elsewhere."""
-    _freeze.watch_everything()
+    _watch.watch_everything()
     jnp.ones(1).block_until_ready()  # it is tried out once a backend has been started
     why = _invalidation.why_not()
     if why != "":

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 import plum_freeze._asked as asked
-from plum_freeze import _freeze, _invalidation
+from plum_freeze import _invalidation, _watch
 
 PARTS = ("ASKING", "FAST", "BAKING")
 
@@ -17,7 +17,7 @@ def main(seed: str, calls: str, without: str = "") -> None:
     if without:
         assert getattr(asked, without)
         setattr(asked, without, ())
-    _freeze.watch_everything()
+    _watch.watch_everything()
 
     from . import duel, leaves
 

@@ -28,7 +28,7 @@ import pytest
 import wrapt
 
 import plum_freeze
-from plum_freeze import _entries, _freeze, _keys, _plum, _questions, _record, _table
+from plum_freeze import _entries, _keys, _plum, _questions, _record, _table
 
 MODE = os.environ["PEERS_MODE"]
 WHEN = os.environ.get("PEERS_FREEZE", "collected")
@@ -60,7 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     elif WHEN == "called":
         _table.kind = FreezesItself
     if WHEN == "called" or MODE == "counts":
-        wrapt.when_imported("plum")(lambda _: _freeze.watch_everything())
+        wrapt.when_imported("plum")(lambda _: _watch.watch_everything())
 
 
 @pytest.hookimpl(trylast=True)
