@@ -14,7 +14,7 @@ import importlib.util
 import operator
 import sys
 import threading
-from importlib.machinery import NamespaceLoader
+from importlib.machinery import NamespaceLoader, SourceFileLoader
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import wrapt
@@ -97,19 +97,19 @@ class _Loader(wrapt.BaseObjectProxy):  # type: ignore[type-arg]
 
     def __init__(self, loader: Any, finder: Finder, name: str) -> None:
         super().__init__(loader)
-        self._self_finder = finder
-        self._self_name = name
+        self._self_told = finder, name
 
     @_as_importlib
     def exec_module(self, module: ModuleType) -> None:
         __tracebackhide__ = True
-        name, listener, stack = self._self_name, self._self_finder.listener, _per_thread.executing
+        (finder, name), stack = self._self_told, _per_thread.executing
+        listener, loader = finder.listener, self.__wrapped__
         self._self_step_aside(module)
         listener.started(name)
         stack.append(name)
         _seen.add(name)
         try:
-            self.__wrapped__.exec_module(module)
+            loader.exec_module(module)
         except BaseException as error:
             stack.pop()
             listener.ended(name, None, error)
@@ -226,6 +226,8 @@ class Finder:
 
     def _watched(self, loader: Any, name: str) -> Any:
         """`loader` with our proxy around it, where there is a body to watch."""
+        if type(loader) is SourceFileLoader:  # nearly all are
+            return _Loader(loader, self, name)
         if isinstance(loader, importlib.util.LazyLoader):
             # Its `exec_module` returns at once, and hands over to its own loader later.
             lazy: Any = copy.copy(loader)

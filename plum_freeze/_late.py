@@ -190,7 +190,8 @@ class Listener:
     def started(self, name: str) -> None:
         """A module's body is about to run."""
         __tracebackhide__ = True
-        _waiting.settle()
+        if _waiting.unwatched:
+            _waiting.settle()
         _waiting.bodies().append(Body(name))
 
     def ended(
@@ -221,7 +222,8 @@ class Listener:
                 take_back(body.late)
                 if error is None:
                     raise
-        _waiting.settle()
+        if _waiting.unwatched:
+            _waiting.settle()
 
 
 LISTENER = Listener()

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from plum_freeze._origin import Origin
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)  # `frozen` would make each module take a microsecond longer
 class Body:
     """The body of a module while it runs, and what waits for its end.
 
@@ -39,7 +39,7 @@ class _PerThread(threading.local):
 
 _per_thread = _PerThread()
 # The same for bodies that do not pass the import hook, by the id of their spec.
-_unwatched: dict[int, tuple[Any, list[Late]]] = {}
+unwatched: dict[int, tuple[Any, list[Late]]] = {}
 
 
 def bodies() -> list[Body]:
@@ -99,7 +99,7 @@ def list_for(late: Late) -> list[Late] | None:
     # by. Where warnings are errors that would be too late, for nothing could be refused then.
     if not getattr(origin.spec, "_initializing", False) or _would_raise(late):
         return None
-    return _unwatched.setdefault(id(origin.spec), (origin.spec, []))[1]
+    return unwatched.setdefault(id(origin.spec), (origin.spec, []))[1]
 
 
 def settle() -> None:
@@ -109,9 +109,9 @@ def settle() -> None:
         LateRegistrationWarning: Where warnings have become errors meanwhile. Nothing is taken back.
     """
     __tracebackhide__ = True
-    for key, (spec, _) in list(_unwatched.items()) if _unwatched else ():
+    for key, (spec, _) in list(unwatched.items()):
         if not getattr(spec, "_initializing", False):
-            _, found = _unwatched.pop(key, (None, []))  # another thread may have been faster
+            _, found = unwatched.pop(key, (None, []))  # another thread may have been faster
             if found:
                 warn(found)
 

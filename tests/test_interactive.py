@@ -49,7 +49,7 @@ def size(function):
         "entries": len(table),
         "placed": len(table.placed),
         "invoked": len(table.invoked),
-        "unwatched": len(_waiting._unwatched),
+        "unwatched": len(_waiting.unwatched),
         "bodies": len(_waiting.bodies()),
         "waiting": len(_world._awaited) + len(_world._kept),
         # The registrations that we know: no more than plum itself keeps.

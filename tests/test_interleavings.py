@@ -18,6 +18,7 @@ import pytest
 from jaxtyping import Float
 
 import plum_freeze
+from plum_freeze import _plum
 
 OURS = str(Path(plum_freeze.__file__).parent)
 X = jnp.ones(3)
@@ -94,9 +95,13 @@ class Case:
             return "new"
 
     olds, new = ("old",), "new"
+    step = 1  # every how many lines the call is stopped
 
     def check(self):
         assert self.call() == self.new
+
+    def close(self):
+        plum.Function._instances.remove(self.f)
 
 
 class TypesDecide(Case):
@@ -219,19 +224,133 @@ class Asked(Case):
         self.f(1)
 
 
+class Jitted(Case):
+    """The call runs what is compiled: it has few lines of ours."""
+
+    def define(self):
+        @self.dispatch
+        def f(x: jax.Array):
+            return x * 2
+
+        return f
+
+    def prepare(self):
+        self.call(), self.call()
+
+    def call(self):
+        return self.f(X).tolist()[0]
+
+    def change(self):
+        @self.dispatch
+        def f(x: jax.Array):
+            return x * 3
+
+    olds, new = (2.0,), 3.0
+
+
+class JittedByShape(Jitted):
+    def define(self):
+        @self.dispatch
+        def f(x: object):
+            return x * 2
+
+        @self.dispatch
+        def f(x: Float[jax.Array, "2"]):
+            return x
+
+        return f
+
+    def change(self):
+        @self.dispatch
+        def f(x: Float[jax.Array, "3"]):
+            return x * 3
+
+
+class Compiling(Jitted):
+    """The call that compiles: of its hundreds of lines every 29th, as each compiles anew."""
+
+    step = 29
+
+    def prepare(self):
+        self.call()
+
+
+class Inherited(Case):
+    """The parent's method answers, until the child has one of its own."""
+
+    def define(self):
+        global Parent, Child  # plum finds an owner by its name
+
+        class Parent:
+            @self.dispatch
+            def f(self, x: object):
+                return "old"
+
+        class Child(Parent):
+            @self.dispatch
+            def f(self, x: str):
+                return "text"
+
+        self.parent, self.child = vars(Parent)["f"], Child()
+        return vars(Child)["f"]
+
+    def call(self):
+        return self.child.f(1)
+
+    def change(self):
+        @self.f.dispatch
+        def f(self, x: int):
+            return "new"
+
+    def close(self):
+        super().close()
+        plum.Function._instances.remove(self.parent)
+
+
+class Converted(Case):
+    """Another rule for the conversion of the result."""
+
+    def define(self):
+        class Box(str):
+            __slots__ = ()
+
+        self.box = Box
+        self.before = {entry.key for entry in _plum.entries(plum._promotion._convert)}
+        plum.add_conversion_method(str, Box, lambda text: Box("old"))
+
+        @self.dispatch
+        def f(x: object) -> Box:
+            return "text"
+
+        return f
+
+    def prepare(self):
+        self.call()
+
+    def change(self):
+        plum.add_conversion_method(str, self.box, lambda text: self.box("new"))
+
+    def close(self):
+        super().close()
+        rules = plum._promotion._convert
+        new = [entry for entry in _plum.entries(rules) if entry.key not in self.before]
+        _plum.forget_entries(rules, new)
+
+
 CASES = [
     TypesDecide, TypesDecideNoMore, ValueDecides, ShapeDecides, NothingCanBeKept, Watched, Sealed,
-    Invoked, Resolved, Asked,
+    Invoked, Resolved, Asked, Jitted, JittedByShape, Compiling, Inherited, Converted,
 ]  # fmt: skip
+FEW_LINES = {Asked, Jitted, JittedByShape, Converted}
 
 
 @pytest.mark.parametrize("is_used", [False, True], ids=["registered", "called"])
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 def test_a_change_between_any_two_lines(kind, is_used):
     with contextlib.ExitStack() as stack:
-        for n in range(3000):
+        for n in range(0, 3000, kind.step):
             case = kind()
-            stack.callback(plum.Function._instances.remove, case.f)
+            stack.callback(case.close)
 
             def change(case=case):
                 case.change()
@@ -245,4 +364,4 @@ def test_a_change_between_any_two_lines(kind, is_used):
             case.check()
         else:
             pytest.fail("the call has more lines than expected")
-        assert n > 10 or kind in {Asked}, "the call was not stopped anywhere"
+        assert n > 10 or kind in FEW_LINES, "the call was not stopped anywhere"
