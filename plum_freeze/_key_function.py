@@ -13,7 +13,7 @@ import sys
 import weakref
 from typing import TYPE_CHECKING, Any, Final
 
-from plum_freeze import _dependencies, _jax, _tracing, _written
+from plum_freeze import _dependencies, _jax, _jaxtyping, _tracing, _written
 from plum_freeze._key_parts import KeyPart, joined
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def keyed_entry(
     whole = joined(parts)
     if KeyPart.NEVER in whole:
         return None
-    make = _compiled(parts, whole, at, _jax.jaxtyping_state())
+    make = _compiled(parts, whole, at, _jaxtyping.state())
     staged = None if at is None else _jax.staged_trace_class()
     return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, note, staged)
 

@@ -19,7 +19,7 @@ import weakref
 from inspect import getmro
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NewType, TypeVar, get_args, get_origin
 
-from plum_freeze import _jax, _plum
+from plum_freeze import _jax, _jaxtyping, _plum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,9 +155,9 @@ def _subclass_verdict(bound: Any) -> bool | KeyPart:
 
 def _class_verdict(hint: type, cls: type) -> bool | KeyPart:
     if type(hint) is not type:  # all of these have a metaclass, and most classes have none
-        if (array := _jax.array_hint(hint)) is not None:
+        if (array := _jaxtyping.array_hint(hint)) is not None:
             return _array_verdict(array, cls)
-        if _jax.is_pytree_hint(hint):
+        if _jaxtyping.is_pytree_hint(hint):
             anything = not hasattr(hint, "leaftype") or cls is types.NoneType
             return anything or KeyPart.NEVER
         if _jax.is_aval_hint(hint):
@@ -181,7 +181,7 @@ def _aval_verdict(hint: type, cls: type) -> bool | KeyPart:
     return False if is_honest(cls) else KeyPart.NEVER
 
 
-def _array_verdict(hint: _jax.ArrayHint, cls: type) -> bool | KeyPart:
+def _array_verdict(hint: _jaxtyping.ArrayHint, cls: type) -> bool | KeyPart:
     if hint.transparent:
         return True
     if hint.array_type is not Any:
@@ -304,7 +304,7 @@ def _runs_code(hint: Any) -> bool:
     if hint is None or hint is Any or get_origin(hint) is Literal:
         return False
     if issubclass(type(hint), type):
-        array = _jax.array_hint(hint)
+        array = _jaxtyping.array_hint(hint)
         if array is not None:
             return array.computes or _runs_code(array.array_type)
         return not (_jax.is_aval_hint(hint) or checks_types(hint))

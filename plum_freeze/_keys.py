@@ -5,7 +5,7 @@ from __future__ import annotations
 import typing
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from plum_freeze import _jax
+from plum_freeze import _jaxtyping
 from plum_freeze._key_function import UNCACHED, bits, keyed_entry, weak_parts
 from plum_freeze._key_parts import (
     KeyPart,
@@ -130,10 +130,10 @@ _DISHONEST = (
 
 def _why_class_never(hint: type, cls: type) -> str:
     name = hint.__qualname__
-    array = _jax.array_hint(hint)
+    array = _jaxtyping.array_hint(hint)
     if array is not None and array.computes:
         return f"{name} has an axis that is computed or depends on a tree path: name the axis"
-    if _jax.is_pytree_hint(hint):
+    if _jaxtyping.is_pytree_hint(hint):
         return f"{name} looks at each leaf: write PyTree, or the class of the tree"
     if not getattr(hint, "__faithful__", True):
         return f"{name} says of itself that it is not faithful (__faithful__ = False)"

@@ -10,7 +10,7 @@ import types
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
-from plum_freeze import _decisions, _jax, _layout, _plum
+from plum_freeze import _decisions, _jax, _jaxtyping, _layout, _plum
 from plum_freeze._decisions import Abstract, Value
 from plum_freeze._key_parts import checks_types, is_union, unwrapped
 
@@ -72,7 +72,7 @@ def representatives(hint: Any) -> list[type]:
             object
         ]
     if isinstance(hint, type) and origin is None:
-        array = _jax.array_hint(hint)
+        array = _jaxtyping.array_hint(hint)
         if array is None:
             return [_jax.concrete_array_class() if _jax.is_aval_hint(hint) else hint]
         found = [c for member in members(array.array_type) for c in representatives(member)]
@@ -99,7 +99,7 @@ def overlap(left: Any, right: Any) -> list[Example]:
 def _candidates(left: Any, right: Any) -> list[Example]:
     if _is_anything(left) and _is_anything(right):
         return [Example(object)]
-    arrays = [hint for hint in (left, right) if _jax.array_hint(hint) is not None]
+    arrays = [hint for hint in (left, right) if _jaxtyping.array_hint(hint) is not None]
     found = _of_arrays(arrays) if arrays else []
     for hint in (left, right):
         found.extend(_of_hint(hint))
@@ -130,7 +130,7 @@ def _of_arrays(hints: list[Any]) -> list[Example]:
         return []
     cls = _jax.concrete_array_class()
     left, right = hints[0], hints[-1]
-    avals = _jax.sample_avals(left, right)
+    avals = _jaxtyping.sample_avals(left, right)
     return [Example(cls, Abstract(dtype, shape)) for dtype, shape in avals]
 
 
