@@ -280,13 +280,23 @@ def _site(function: Any) -> Site | None:
 # -- the stack -----------------------------------------------------------------------------------
 
 
+_others: set[str] = set()  # files that are none of JAX
+
+
 def _below_unknown(frame: FrameType | None, trace: Trace | None) -> bool:
     """Whether code of JAX that may keep traces of its own lies between here and a trace."""
     boundary, seen = (None, None) if trace is None else (trace.boundary, trace.seen)
+    if seen is not None:  # it is near in nearly all calls
+        near = frame
+        while near is not None and near.f_code.co_filename in _others:
+            if near is seen:
+                return False
+            near = near.f_back
     outermost = None
     while frame is not None and frame is not boundary and frame is not seen:
         back, code = frame.f_back, frame.f_code
         if "jax" not in code.co_filename:
+            _others.add(code.co_filename)
             if not code.co_flags & _RESUMED:
                 outermost = frame
         # what `boundary` itself calls is seen there, whatever keeps it

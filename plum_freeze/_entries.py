@@ -71,18 +71,12 @@ def _first(plan: Plan) -> Callable[..., Any]:
 def _keyed(plan: Plan) -> Callable[..., Any] | None:
     """More than the types decides: dtypes, shapes, values, classes. None if nothing can be kept."""
     runners: dict[Any, Entry] = {}
-    table = plan.table
 
     def look_up(args: tuple[Any, ...], key: Any) -> Callable[..., Any]:
         __tracebackhide__ = True
         return resolve(plan, args, None if key is _keys.UNCACHED else runners, key)
 
-    def note(decision: Decision) -> None:
-        _dependencies.note(decision, depth=3)  # this one, the entry, and who calls it
-        if plan.generation is not table.generation:
-            _invalidation.everything()  # see `Table.note`
-
-    return _keys.keyed_entry(plan.parts, tracer_in(plan.types), runners, look_up, note)
+    return _keys.keyed_entry(plan.parts, tracer_in(plan.types), runners, look_up)
 
 
 def _uncached(plan: Plan) -> Callable[..., Any]:

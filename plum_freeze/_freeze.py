@@ -78,9 +78,10 @@ def freeze(*targets: Any, jit: Jit = True, on_late: str = "warn", verify: bool =
     _check_policies(functions, on_late, verify, where)
     for name in _targets.names(targets) - {"*"}:
         _policy.jitting_packages[_targets.package_of(name)] = jits
+    everything = "*" in targets
     named = {id(f) for t in targets if not isinstance(t, str) and (f := _plum.function_of(t))}
     for function in functions:
-        all_methods = "*" in targets or id(function) in named
+        all_methods = everything or id(function) in named
         jits_here = jits if all_methods else _policy.of_frozen_packages
         _seal(function, Seal(on_late, jits_here, verify, where, next(_order)))
     for table, seal in _watch.seals():

@@ -19,7 +19,6 @@ from plum_freeze._key_parts import KeyPart, joined
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
 
-    from plum_freeze._decisions import Decision
     from plum_freeze._store import Entry
 
 
@@ -54,7 +53,6 @@ def keyed_entry(
     at: int | None,
     runners: dict[Any, Entry],
     resolve: Callable[[tuple[Any, ...], Hashable], Callable[..., Any]],
-    note: Callable[[Decision], None],
 ) -> Callable[..., Any] | None:
     """A function that looks the key of a call up in `runners`; None if there can be no key.
 
@@ -67,14 +65,13 @@ def keyed_entry(
         at: The position of a tracer among them, if there is one.
         runners: What runs calls, by key.
         resolve: Finds what runs a call that has no runner yet.
-        note: While something is traced it is told of each decision that was found.
     """
     whole = joined(parts)
     if KeyPart.NEVER in whole:
         return None
     make = _compiled(parts, whole, at, _jaxtyping.state())
     staged = None if at is None else _jax.staged_trace_class()
-    return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, note, staged)
+    return make(_tracing.anywhere, runners, resolve, _dependencies.anywhere, staged)
 
 
 @functools.lru_cache(maxsize=1024)  # to compile takes 200 µs, and few functions differ in `parts`
@@ -88,6 +85,7 @@ def _compiled(
         if flag in part
     ]
     names: dict[str, Any] = {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable, "bits": bits}
+    names |= {"note": _dependencies.note}
     names |= {"array_parts": _array_parts, "aval_parts": _aval_parts}
     if KeyPart.AVAL in whole:
         # Without interned avals nothing is of this class, and every aval is taken apart.

@@ -81,7 +81,7 @@ try:
                 if runner is None:
                     runner = resolve(({arguments}), key)
                 elif traces:
-                    note(decision)
+                    note(decision, 2)  # this frame, and who calls it
                     {inline}
                 return runner({arguments}**kwargs) if kwargs else runner({arguments})"""
 _COMPILED = {
@@ -155,7 +155,7 @@ def by_key(
     texts = _COMPILED if at is None else _TRACED
     inline = texts["inline"].format(tracer=f"argument_{at}", arguments=arguments)
     find = _BY_KEY.format(arguments=arguments, **{**texts, "inline": inline}, **key)
-    given = "runners, resolve, traces, note, staged"
+    given = "runners, resolve, traces, staged"
     return _jitted(count, arguments, names, given=given, find=find)
 
 

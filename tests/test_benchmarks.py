@@ -10,7 +10,7 @@ pytest.importorskip("jaxtyping")
 
 import jax
 
-from tests.benchmarks import __main__, chart, columns, measure, once, rows, table
+from tests.benchmarks import __main__, chart, columns, measure, once, parts, rows, table
 from tests.benchmarks.columns import FLOOR, FROZEN, HAND, PLAIN, Absent
 from tests.benchmarks.measure import Figure
 
@@ -75,6 +75,18 @@ def test_the_floor_is_the_method_by_hand_in_the_cache_of_plum():
     (function,) = [vars(found[FLOOR].names["Counter"])["add"]]
     ((method, _),) = function._cache.values()
     assert method.__qualname__.startswith("bound.<locals>.build.<locals>.hand.")
+
+
+@pytest.mark.parametrize("ways", [parts.ways_of_one, parts.ways_of_six])
+def test_every_part_of_a_call_gives_the_same_answer(ways):
+    answers = {name: str(way.result()) for name, way in ways().items()}
+    assert len(answers) >= 6
+    assert len(set(answers.values())) == 1
+
+
+def test_the_parts_are_printed(capsys):
+    parts.main(["--tiny"])
+    assert capsys.readouterr().out.count("jitted by hand") == 4
 
 
 def test_what_is_counted_is_counted():

@@ -489,3 +489,23 @@ def test_the_log_tells_of_seals_and_invalidations(caplog):
 
     for fact in ("sealed tests.test_freeze", "froze 1 functions at", "decisions change", "compiled again"):
         assert fact in caplog.text
+
+
+def test_what_is_named_is_not_looked_through_for_each_function(monkeypatch):
+    """Thousands of functions are frozen by name: the time is to grow as they do."""
+    compared = []
+
+    class Module(types.ModuleType):
+        def __eq__(self, other):
+            compared.append(other)
+            return self is other
+
+        __hash__ = types.ModuleType.__hash__
+
+    module = Module("named")
+    definitions = "\n".join(f"@dispatch\ndef f{n}(x: int): return x" for n in range(50))
+    monkeypatch.setitem(sys.modules, "named", module)
+    exec(f"import plum\ndispatch = plum.Dispatcher()\n{definitions}", vars(module))
+    plum_freeze.freeze(module, on_late="accept")
+    assert all(plum_freeze.is_frozen(getattr(module, f"f{n}")) for n in range(50))
+    assert len(compared) <= 10
