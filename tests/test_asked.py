@@ -18,7 +18,7 @@ from exact import leaves
 from exact.__main__ import PARTS
 
 import plum_freeze
-from plum_freeze import _asked, _dependencies, _invalidation, _parents
+from plum_freeze import _asked, _dependencies, _invalidation, _parents, _watch
 from plum_freeze._dependencies import Baked
 from plum_freeze._epoch import epoch
 
