@@ -267,9 +267,9 @@ class JittedByShape(Jitted):
 
 
 class Compiling(Jitted):
-    """The call that compiles: of its hundreds of lines every 29th, as each compiles anew."""
+    """The call that compiles: of its thousands of lines every 97th, as each compiles anew."""
 
-    step = 29
+    step = 97
 
     def prepare(self):
         self.call()
@@ -348,7 +348,7 @@ FEW_LINES = {Asked, Jitted, JittedByShape, Converted}
 @pytest.mark.parametrize("kind", CASES, ids=lambda kind: kind.__name__)
 def test_a_change_between_any_two_lines(kind, is_used):
     with contextlib.ExitStack() as stack:
-        for n in range(0, 3000, kind.step):
+        for n in range(0, 3000 * kind.step, kind.step):
             case = kind()
             stack.callback(case.close)
 
