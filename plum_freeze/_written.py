@@ -84,12 +84,13 @@ try:
                     note(decision, 2)  # this frame, and who calls it
                     {inline}
                 return runner({arguments}**kwargs) if kwargs else runner({arguments})"""
+# What the entry has beside the runner, to run in its own frame; when it goes by the runner.
 _COMPILED = {
     "direct": "variant",
     "indirectly": "variant is None or kwargs or traces or anywhere or variant.changed()",
     "inline": "",
 }
-_TRACED = {
+_TRACED = {  # always: but first it looks whether the method itself may be inlined here
     "direct": "method",
     "indirectly": "True",
     "inline": """\

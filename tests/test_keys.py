@@ -60,7 +60,7 @@ UserId = NewType("UserId", int)
 
 def key_function(parts):
     """A function from positional arguments to the key under which their entry looks."""
-    entry = keyed_entry(parts, None, {}, lambda args, key: lambda *_: key, lambda key: None)
+    entry = keyed_entry(parts, None, {}, lambda args, key: lambda *_: key)
     return None if entry is None else lambda args: entry(*args)
 
 
@@ -926,7 +926,7 @@ import sys
 from plum_freeze import _keys
 from typing import Literal
 assert _keys.depends(int | Literal["a"], str) == _keys.KeyPart.VALUE
-entry = _keys.keyed_entry((_keys.KeyPart.VALUE,), None, {}, lambda args, key: lambda _: key, None)
+entry = _keys.keyed_entry((_keys.KeyPart.VALUE,), None, {}, lambda args, key: lambda _: key)
 assert entry("a") == (str, "a")
 assert not {"jax", "jaxtyping"} & set(sys.modules), set(sys.modules)
 """
