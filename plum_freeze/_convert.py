@@ -10,7 +10,8 @@ import threading
 import weakref
 from typing import Any
 
-from plum_freeze import _dependencies, _keys, _plum
+from plum_freeze import _dependencies, _jax, _keys, _plum
+from plum_freeze._static import Plain
 
 # A result type is remembered by its id, so that no class is kept alive; this many at the most.
 MOST_TYPES = 64
@@ -43,6 +44,22 @@ class Conversion:
         if converted is result:
             self._learn(type(result), generation)
         return converted
+
+    def traced(self, result: Any) -> Any:
+        """The same inside of a trace that stands for calls with concrete arrays.
+
+        Raises:
+            Plain: There is a rule that would convert the array, and does not see a tracer; or one
+                that would convert the tracer.
+        """
+        if not _jax.is_tracer(result):
+            return self(result)
+        concrete = _jax.concrete_array_class()
+        _plum.rules_of_conversion().invoke(concrete, self.hint)  # the trace depends on the answer
+        converts = not _plum.converts_by_identity(concrete, self.hint)
+        if converts or self(result) is not result:
+            raise Plain("a conversion rule applies to the array that it returns")
+        return result
 
     def _learn(self, cls: type, generation: int) -> None:
         key = id(cls)

@@ -18,7 +18,7 @@ import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plum_freeze import _asked, _kinds
+from plum_freeze import _asked, _jax, _kinds
 from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def _below_unknown(frame: FrameType | None, trace: Trace | None) -> bool:
         elif back is not boundary and not _is_known(frame):
             return True
         frame = back
-    if trace is not None and frame is boundary:
+    if trace is not None and frame is boundary and not _jax.checks_leaks():
         trace.seen = outermost  # what is above a frame stays there for as long as it runs
     return False
 

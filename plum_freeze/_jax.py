@@ -154,6 +154,14 @@ def jit_is_disabled() -> bool:
     return bool(config.jax_disable_jit)
 
 
+def checks_leaks() -> bool:
+    """Whether `jax.checking_leaks()` is in force: nobody may hold a frame that has a tracer."""
+    import jax
+
+    config: Any = jax.config
+    return bool(config.jax_check_tracer_leaks)
+
+
 _EAGER = frozenset({"EvalTrace", "JVPTrace", "LinearizeTrace", "BatchTrace"})
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from plum_freeze import (
     _apart,
+    _decisions,
     _jax,
     _marks,
     _result,
@@ -97,6 +98,28 @@ class Compiled:
         """Look at the method's code: why it must not be jitted, and what it reads."""
         self.effect, self.guard = _screen.examine(self.implementation)
         self.changed = self.guard.changed
+
+    def become(self, implementation: Callable[..., Any]) -> bool:
+        """Be the method that running the same source again has made; say False if it is another.
+
+        What is compiled stays, as long as the new function reads what the old one has read.
+        """
+        old, guard = self.implementation, vars(self).get("guard")
+        if not _decisions.is_same_code(old, implementation):
+            return False
+        if _marks.marks_of(implementation) != self.marks:
+            return False
+        self.implementation = implementation
+        if guard is not None:
+            self.screen()
+            # After the new guard was made: either sees what changes from now on.
+            if guard.changed() or not _decisions.is_same_code(old, implementation):
+                self.variants.clear()
+                self.fast.clear()
+                self.static_keys.clear()
+            for variant in list(self.variants.values()):
+                variant.depend_instead(guard, self.guard)
+        return True
 
     def why_never(self) -> str | None:
         """Why the method is not jitted, whatever it is called with."""

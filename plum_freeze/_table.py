@@ -150,12 +150,15 @@ class Table(Store):
         found = methods.get(id(implementation))
         if found is not None and found.implementation is implementation:
             return found
-        for known in list(methods.values()):
-            if known.return_type == method.return_type and _decisions.is_same_code(
-                known.implementation, implementation
-            ):
-                return known
-        self._forget_superseded()
+        current = [method.implementation for method in _plum.resolved_methods(self.function)]
+        for key, known in list(methods.items()):
+            # Two methods that are both there can be alike, and differ later: they share nothing.
+            is_superseded = not any(known.implementation is each for each in current)
+            is_alike = is_superseded and known.return_type == method.return_type
+            if is_alike and known.become(implementation):
+                methods.pop(key, None)
+                return methods.setdefault(id(implementation), known)
+        self._forget_superseded(current)
         seal = self.seal
         found = Compiled(
             implementation,
@@ -173,12 +176,11 @@ class Table(Store):
         found.refresh = refresh
         return methods.setdefault(id(implementation), found)
 
-    def _forget_superseded(self) -> None:
+    def _forget_superseded(self, current: list[Callable[..., Any]]) -> None:
         """Drop methods that others have replaced, with all that they compiled.
 
         A cell that is edited again and again leaves one version of what it defines.
         """
-        current = [method.implementation for method in _plum.resolved_methods(self.function)]
         if len(self.methods) < len(current):
             return
         for key, compiled in list(self.methods.items()):
@@ -204,7 +206,8 @@ class Table(Store):
         # What is pending was registered after plum had begun with this call, and whoever registered
         # it may have looked at the record before this decision was in it.
         if overtaken or _plum.has_pending(self.function):
-            self.decisions.pop(key, None)
+            if known is None:  # otherwise whoever registered it has seen it, and traces have it
+                self.decisions.pop(key, None)
             if _jax.tracing():
                 _invalidation.everything()  # the trace that is under way may be half old
         return known or decision

@@ -65,9 +65,15 @@ class Variant:
         known = set(map(id, self.guards))
         new = [guard for guard in guards if id(guard) not in known]
         if new:
-            self.guards = (*self.guards, *new)
-            joined = len(self.guards) > 1
-            self.changed = (_guard.joined(*self.guards) if joined else self.guards[0]).changed
+            self._guard_by(*self.guards, *new)
+
+    def depend_instead(self, old: Guard, new: Guard) -> None:
+        """The method is another function now, which reads the same values by these guards."""
+        self._guard_by(new, *(guard for guard in self.guards if guard is not old))
+
+    def _guard_by(self, *guards: Guard) -> None:
+        self.guards = guards
+        self.changed = (_guard.joined(*guards) if len(guards) > 1 else guards[0]).changed
 
     def look_into(self, value: Any) -> None:
         """The method is given this function, and may call it: it is screened like the method."""
@@ -161,7 +167,7 @@ def jitted(
         try:
             result = method.implementation(*put_args, **put_kwargs)
             if method.convert is not None:
-                result = method.convert(result)
+                result = method.convert.traced(result)
             result, unordered = _result.checked(result, put_args, put_kwargs)
             if frame.effect is not None:
                 raise Plain(frame.effect)  # noqa: TRY301
