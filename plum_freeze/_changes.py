@@ -30,19 +30,29 @@ def _swapped(function: Function, methods: list[Method]) -> list[Method]:
     return [_plum.with_types_swapped(method) for method in methods]
 
 
-def is_known(function: Function, entries: list[Entry]) -> bool:
-    """Whether the function has these very methods: a cell or a doctest that runs again."""
+def known(function: Function, entries: list[Entry]) -> list[tuple[Any, Any]] | None:
+    """Whether the function has these very methods: a cell or a doctest that runs again.
+
+    Returns what implements each of them now, and what will; None if one of them is new.
+    """
     waiting = _plum.pending_entries(function)
     olds = [each.implementation for each in _plum.resolved_methods(function)]
     olds += [each.implementation for each in waiting]
     for entry in entries:  # most are new, and this shows it before any annotation is resolved
         if not any(_is_written_alike(old, entry.implementation) for old in olds):
-            return False
+            return None
     new, pending = methods_of(function, entries), methods_of(function, waiting)
     if new is None or pending is None:
-        return False
+        return None
     methods = [*_plum.resolved_methods(function), *pending]
-    return all(_is_in_force(each, methods) for each in new)
+    found = [_in_force(each, methods) for each in new]
+    if None in found:
+        return None
+    return [
+        (old.implementation, each.implementation)
+        for old, each in zip(found, new, strict=True)
+        if old is not None
+    ]
 
 
 def _is_written_alike(old: Any, new: Any) -> bool:
@@ -59,16 +69,17 @@ def _is_written_alike(old: Any, new: Any) -> bool:
         return True
 
 
-def _is_in_force(new: Method, methods: list[Method]) -> bool:
-    """Whether the last of the methods with this signature has the code of `new`."""
+def _in_force(new: Method, methods: list[Method]) -> Method | None:
+    """The last of the methods with this signature, if it has the code of `new`."""
     same = [_decisions.is_same_code(old.implementation, new.implementation) for old in methods]
     if True not in same or any(map(_plum.waits_for_a_name, _hints(new, *methods))):
-        return False  # without any comparison of hints, see `Decision.changes`
+        return None  # without any comparison of hints, see `Decision.changes`
     try:
         last = max(i for i, old in enumerate(methods) if old.signature == new.signature)
-        return same[last] and bool(methods[last].return_type == new.return_type)
+        is_same = same[last] and bool(methods[last].return_type == new.return_type)
     except Exception:  # noqa: BLE001  whatever a hint does when it is compared
-        return False
+        return None
+    return methods[last] if is_same else None
 
 
 def _hints(*methods: Method) -> Iterator[Any]:

@@ -13,11 +13,14 @@ import enum
 import functools
 import keyword
 import types
-from dataclasses import dataclass
+import weakref
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+
+    from plum_freeze._variant import Variant
 
 
 class Place(enum.Enum):
@@ -50,12 +53,13 @@ class Guard:
 
     `check` and `changed` are the same closure, which returns True as soon as one value is another
     object than before, or is gone, or is there at last. It holds the values that were read, and
-    never an argument of a call.
+    never an argument of a call. `dependents` have those values baked in.
     """
 
     reads: tuple[Read, ...]
     check: Callable[[], bool]
     changed: Callable[[], bool]
+    dependents: weakref.WeakSet[Variant] = field(default_factory=weakref.WeakSet)
 
 
 def make_guard(reads: Iterable[Read], home: dict[str, Any]) -> Guard:

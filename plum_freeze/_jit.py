@@ -117,8 +117,9 @@ class Compiled:
                 self.variants.clear()
                 self.fast.clear()
                 self.static_keys.clear()
-            for variant in list(self.variants.values()):
-                variant.depend_instead(guard, self.guard)
+            else:
+                for variant in list(guard.dependents):  # this method is inlined in others as well
+                    variant.depend_instead(guard, self.guard)
         return True
 
     def why_never(self) -> str | None:

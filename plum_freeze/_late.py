@@ -72,12 +72,14 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
         table.landed()
         _note(function, entries, origin)
         return result
-    is_known = _changes.is_known(function, entries)
-    late = None if is_known else _late(function, table, entries, origin)
+    known = _changes.known(function, entries)
+    late = None if known is not None else _late(function, table, entries, origin)
     waiting = None if late is None else _apply_policy(late)
     result = _make(table, entries, proceed)
-    if not is_known:
+    if known is None:
         _landed(function, table, entries)
+    for old, new in known or ():
+        table.redefine(old, new)
     _note(function, entries, origin, "" if late is None else "late")
     if late is not None and waiting is not None:
         waiting.append(late)

@@ -176,6 +176,18 @@ class Table(Store):
         found.refresh = refresh
         return methods.setdefault(id(implementation), found)
 
+    def redefine(self, old: Any, new: Any) -> None:
+        """The same source was registered again: what has the old function in it reads the new."""
+        compiled = self.methods.get(id(old))
+        if compiled is None or compiled.implementation is not old:
+            return
+        uses = [each.implementation is old for each in _plum.resolved_methods(self.function)]
+        if sum(uses) > 1:  # it stays under another signature
+            self.invalidate()
+        elif compiled.become(new):
+            self.methods.pop(id(old), None)
+            self.methods.setdefault(id(new), compiled)
+
     def _forget_superseded(self, current: list[Callable[..., Any]]) -> None:
         """Drop methods that others have replaced, with all that they compiled.
 

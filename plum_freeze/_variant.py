@@ -35,6 +35,7 @@ class Variant:
     """
 
     __slots__ = (
+        "__weakref__",
         "calls",
         "changed",
         "finish",
@@ -73,6 +74,8 @@ class Variant:
 
     def _guard_by(self, *guards: Guard) -> None:
         self.guards = guards
+        for guard in guards:
+            guard.dependents.add(self)
         self.changed = (_guard.joined(*guards) if len(guards) > 1 else guards[0]).changed
 
     def look_into(self, value: Any) -> None:

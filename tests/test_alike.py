@@ -105,6 +105,34 @@ def test_the_same_source_is_registered_again(change, is_before):
     assert frozen == plain
 
 
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_the_same_source_is_registered_again_where_it_is_inlined(change):
+    """The method that calls the function is frozen as well, and has it in its trace."""
+
+    def program(f):
+        outer = plum.Dispatcher()
+
+        @outer
+        def g(x: jax.Array):
+            return f(1, x) + 1
+
+        if plum_freeze.is_frozen(f):
+            plum_freeze.freeze(g, on_late="accept")
+        old, new = made(hint=int), made(hint=int)
+        said = []
+        for step in (
+            lambda: f.dispatch(old[0]),
+            lambda: f.dispatch(new[0]),
+            lambda: change(old, new),
+        ):
+            step()
+            said.append([g(X).tolist() for _ in range(3)])
+        return said
+
+    plain, frozen = both(program)
+    assert frozen == plain
+
+
 def test_what_was_compiled_stays_when_the_same_source_is_registered_again():
     dispatch, calls = plum.Dispatcher(), []
 
