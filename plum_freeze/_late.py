@@ -7,6 +7,7 @@ invalidated, so that no result compiled with them comes back.
 
 from __future__ import annotations
 
+import collections
 import logging
 import threading
 from dataclasses import dataclass
@@ -78,8 +79,9 @@ def registering(function: Function | None, entries: list[Entry], proceed: Callab
     result = _make(table, entries, proceed)
     if known is None:
         _landed(function, table, entries)
-    for old, new in known or ():
-        table.redefine(old, new)
+    again = [pair for pair in known or () if pair[0] is not pair[1]]
+    for (old, new), times in collections.Counter(again).items():
+        table.redefine(old, new, times)
     _note(function, entries, origin, "" if late is None else "late")
     if late is not None and waiting is not None:
         waiting.append(late)

@@ -176,13 +176,19 @@ class Table(Store):
         found.refresh = refresh
         return methods.setdefault(id(implementation), found)
 
-    def redefine(self, old: Any, new: Any) -> None:
-        """The same source was registered again: what has the old function in it reads the new."""
+    def redefine(self, old: Any, new: Any, times: int) -> None:
+        """The same source was registered again: what has the old function in it reads the new.
+
+        Args:
+            old: What implemented so many methods of the function.
+            new: What implements them now.
+            times: How many, since each default makes one more.
+        """
         compiled = self.methods.get(id(old))
         if compiled is None or compiled.implementation is not old:
             return
         uses = [each.implementation is old for each in _plum.resolved_methods(self.function)]
-        if sum(uses) > 1:  # it stays under another signature
+        if sum(uses) > times:  # it stays under another signature
             self.invalidate()
         elif compiled.become(new):
             self.methods.pop(id(old), None)
