@@ -133,6 +133,39 @@ def test_the_same_source_is_registered_again_where_it_is_inlined(change):
     assert frozen == plain
 
 
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_one_of_two_signatures_is_registered_again(change):
+    """The old function stays in force under the other one."""
+
+    def program(f):
+        outer = plum.Dispatcher()
+
+        @outer
+        def g(x: jax.Array):
+            return f(1, x) + 10 * f("a", x)
+
+        if plum_freeze.is_frozen(f):
+            plum_freeze.freeze(g, on_late="accept")
+        old, new = made(), made()
+        said = []
+
+        def both_signatures():
+            f.register(old[0], plum.Signature(int, jax.Array))
+            f.register(old[0], plum.Signature(str, jax.Array))
+
+        def one_again():
+            f.register(new[0], plum.Signature(int, jax.Array))
+
+        for step in (both_signatures, one_again, lambda: change(old, new)):
+            step()
+            said.append([g(X).tolist() for _ in range(3)])
+            said.append((answers(f, 1), answers(f, "a")))
+        return said
+
+    plain, frozen = both(program)
+    assert frozen == plain
+
+
 def test_what_was_compiled_stays_when_the_same_source_is_registered_again():
     dispatch, calls = plum.Dispatcher(), []
 
