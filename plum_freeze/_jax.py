@@ -148,18 +148,18 @@ def wait(result: Any) -> Any:
 
 def jit_is_disabled() -> bool:
     """Whether `jax.disable_jit()` is in force here."""
-    import jax
-
-    config: Any = jax.config  # its attributes are made at run time
-    return bool(config.jax_disable_jit)
+    return bool(_config().jax_disable_jit)
 
 
 def checks_leaks() -> bool:
     """Whether `jax.checking_leaks()` is in force: nobody may hold a frame that has a tracer."""
+    return bool(_config().jax_check_tracer_leaks)
+
+
+def _config() -> Any:  # its attributes are made at run time
     import jax
 
-    config: Any = jax.config
-    return bool(config.jax_check_tracer_leaks)
+    return jax.config
 
 
 _EAGER = frozenset({"EvalTrace", "JVPTrace", "LinearizeTrace", "BatchTrace"})

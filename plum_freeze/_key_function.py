@@ -85,8 +85,7 @@ def _compiled(
         if flag in part
     ]
     names: dict[str, Any] = {"UNCACHED": UNCACHED, "Uncacheable": _Uncacheable, "bits": bits}
-    names |= {"note": _dependencies.note}
-    names |= {"array_parts": _array_parts, "aval_parts": _aval_parts}
+    names |= {"array_parts": _array_parts, "aval_parts": _aval_parts, "note": _dependencies.note}
     if KeyPart.AVAL in whole:
         # Without interned avals nothing is of this class, and every aval is taken apart.
         names["interned"] = _jax.interned_aval_class() or _Uncached

@@ -120,7 +120,11 @@ def traced(*names: str) -> Callable[[F], F]:
         )
 
     def mark(method: F) -> F:
-        """Note the names on the method, if it has them."""
+        """Note the names on the method.
+
+        Raises:
+            FreezeError: It is no function of one's own, or has no parameter of such a name.
+        """
         _check(method, f"traced({', '.join(map(repr, names))})")
         code = method.__code__
         count = code.co_argcount + code.co_kwonlyargcount

@@ -156,8 +156,7 @@ class Table(Store):
             is_superseded = not any(known.implementation is each for each in current)
             is_alike = is_superseded and known.return_type == method.return_type
             if is_alike and known.become(implementation):
-                methods.pop(key, None)
-                return methods.setdefault(id(implementation), known)
+                return self._rename(key, known)
         self._forget_superseded(current)
         seal = self.seal
         found = Compiled(
@@ -191,8 +190,12 @@ class Table(Store):
         if sum(uses) > times:  # it stays under another signature
             self.invalidate()
         elif compiled.become(new):
-            self.methods.pop(id(old), None)
-            self.methods.setdefault(id(new), compiled)
+            self._rename(id(old), compiled)
+
+    def _rename(self, key: int, compiled: Compiled) -> Compiled:
+        """A method has become another function: from now on it is found by that."""
+        self.methods.pop(key, None)
+        return self.methods.setdefault(id(compiled.implementation), compiled)
 
     def _forget_superseded(self, current: list[Callable[..., Any]]) -> None:
         """Drop methods that others have replaced, with all that they compiled.

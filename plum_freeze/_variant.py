@@ -157,7 +157,11 @@ def jitted(
     """
 
     def body(*leaves: Any) -> Any:
-        """What JAX traces: the method, with its arguments put together from arrays."""
+        """What JAX traces: the method, with its arguments put together from arrays.
+
+        Raises:
+            Plain: The trace must not be kept.
+        """
         arrays = iter(leaves)
         put_args = [put(arrays) for put in args]
         put_kwargs = {name: put(arrays) for name, put in kwargs.items()}

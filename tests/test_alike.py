@@ -52,6 +52,18 @@ def answers(f, first):
     return [f(first, X).tolist() for _ in range(3)]
 
 
+def around(f, body):
+    """Another function, which calls `f`, and is frozen if `f` is."""
+
+    @plum.Dispatcher()
+    def g(x: jax.Array):
+        return body(x)
+
+    if plum_freeze.is_frozen(f):
+        plum_freeze.freeze(g, on_late="accept")
+    return g
+
+
 def test_two_methods_that_are_alike_for_now():
     def program(f):
         (one, _), (two, put) = made(hint=int), made(hint=str)
@@ -110,14 +122,7 @@ def test_the_same_source_is_registered_again_where_it_is_inlined(change):
     """The method that calls the function is frozen as well, and has it in its trace."""
 
     def program(f):
-        outer = plum.Dispatcher()
-
-        @outer
-        def g(x: jax.Array):
-            return f(1, x) + 1
-
-        if plum_freeze.is_frozen(f):
-            plum_freeze.freeze(g, on_late="accept")
+        g = around(f, lambda x: f(1, x) + 1)
         old, new = made(hint=int), made(hint=int)
         said = []
         for step in (
@@ -138,14 +143,7 @@ def test_one_of_two_signatures_is_registered_again(change):
     """The old function stays in force under the other one."""
 
     def program(f):
-        outer = plum.Dispatcher()
-
-        @outer
-        def g(x: jax.Array):
-            return f(1, x) + 10 * f("a", x)
-
-        if plum_freeze.is_frozen(f):
-            plum_freeze.freeze(g, on_late="accept")
+        g = around(f, lambda x: f(1, x) + 10 * f("a", x))
         old, new = made(), made()
         said = []
 
