@@ -134,7 +134,7 @@ def test_the_own_jit_of_a_method_is_not_traced_again_either():
     dispatch = plum.Dispatcher()
 
     @dispatch
-    def f(x: Float[Array, "n"]):
+    def f(x: Float[Array, "n"]):  # noqa: F821  an axis
         return x * 2
 
     plum_freeze.freeze(f, on_late="accept")
@@ -151,7 +151,7 @@ def test_the_own_jit_of_a_method_is_not_traced_again_either():
     moves = _jax.epoch.moves
 
     @dispatch
-    def f(x: Int[Array, "n"]):
+    def f(x: Int[Array, "n"]):  # noqa: F821  an axis
         return x
 
     f(x)

@@ -419,7 +419,7 @@ def test_what_is_decided_first_inside_a_trace_is_watched_in_the_same_trace(count
 
 def test_a_table_whose_entries_tell_is_not_watched():
     @plum.Dispatcher()
-    def f(x: jaxtyping.Float[jax.Array, "n"]):
+    def f(x: jaxtyping.Float[jax.Array, "n"]):  # noqa: F821  an axis
         return x
 
     plum_freeze.freeze(f)

@@ -33,7 +33,8 @@ def main() -> int:
     unknown = [name for name in names if name not in SUITES]
     if unknown:
         sys.exit(f"no suite {', '.join(unknown)}; there are {', '.join(SUITES)}")
-    rows, status = [table.COLUMNS], 0
+    rows: list[tuple[str, ...]] = [table.COLUMNS]
+    status = 0
     shop = Workshop(
         arguments.work, arguments.python, arguments.given, arguments.limit, arguments.instead
     )

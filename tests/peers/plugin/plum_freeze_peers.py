@@ -28,7 +28,7 @@ import pytest
 import wrapt
 
 import plum_freeze
-from plum_freeze import _entries, _keys, _plum, _questions, _record, _table
+from plum_freeze import _entries, _keys, _plum, _questions, _record, _table, _watch
 
 MODE = os.environ["PEERS_MODE"]
 WHEN = os.environ.get("PEERS_FREEZE", "collected")
@@ -215,5 +215,5 @@ def decisions_per_second() -> dict[str, float]:
     return {"samples": len(calls), "plain": made / best[0], "frozen": made / best[1]}
 
 
-def _nothing(*args):  # plum would take an annotation of its result for text
+def _nothing(*args):  # type: ignore[no-untyped-def]  # plum would take an annotation for text
     pass
