@@ -16,19 +16,18 @@ from plum_freeze import (
     _decisions,
     _jax,
     _marks,
-    _result,
     _runners,
+    _running,
     _screen,
     _static,
     _tracing,
-    _verify,
     _why,
 )
 from plum_freeze._apart import Traced
 from plum_freeze._convert import conversion
 from plum_freeze._opaque import Opaque
 from plum_freeze._static import Plain
-from plum_freeze._variant import Attempt, Variant, jitted, last, looked_into
+from plum_freeze._variant import Variant, jitted, looked_into
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -40,16 +39,6 @@ MOST_VARIANTS = 16
 
 MOST_CHANGES = 16
 """How often what a method reads may change before it is no longer compiled."""
-
-PLAIN_CALLS = 1
-"""How often each set of static values runs plainly before it is compiled.
-
-A program that calls 100 methods of 3 to 10 operations once takes 1.5 s plainly and 43 s compiled;
-one that calls each of them 20 times takes 53 s compiled at once, and 54 s compiled at the second
-call [measured on a busy machine]. The first call also shows what cannot be compiled anyway.
-"""
-
-KEEPS_TRACER = "keeps a tracer: it, or a helper that it calls, stores what it is called with"
 
 
 class Compiled:
@@ -122,6 +111,12 @@ class Compiled:
                     variant.depend_instead(guard, self.guard)
         return True
 
+    @property
+    def title(self) -> str:
+        """The module and the name, for the log."""
+        of = self.implementation
+        return f"{getattr(of, '__module__', '?')}.{getattr(of, '__qualname__', '?')}"
+
     def why_never(self) -> str | None:
         """Why the method is not jitted, whatever it is called with."""
         if self.marks.eager:
@@ -174,7 +169,7 @@ class Compiled:
         variant = self.variant(args, kwargs, arrays)
         if variant is None:
             return self.plain(*args, **kwargs)
-        return self.run(variant, arrays, args, kwargs)
+        return _running.run(variant, arrays, args, kwargs)
 
     def variant(
         self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: list[Any]
@@ -260,118 +255,10 @@ class Compiled:
             self.reasons[variant.plain] += 1
         return self.variants.setdefault(key, variant)
 
-    def run(
-        self, variant: Variant, arrays: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """Run a variant, and find out at its first calls whether it can be compiled."""
-        __tracebackhide__ = True
-        if variant.plain is not None or _tracing.current() is not None:
-            return self.plain(*args, **kwargs)
-        if variant.changed():
-            self.guard_again()
-            return self.call(args, kwargs)
-        if not variant.ready:
-            if _jax.jit_is_disabled():
-                return self.plain(*args, **kwargs)
-            if variant.calls < PLAIN_CALLS and not self.verify:
-                return self.first(variant, args, kwargs)
-        last.attempt = None
-        try:
-            result = variant.jitted(*arrays)
-            attempt = _attempt()
-            new = attempt is not None and attempt.variant is variant
-            if new and _jax.calls_back(variant.jitted, arrays):
-                variant.finish = _wait
-            if variant.finish is not None:
-                result = variant.finish(result)
-        except (Exception, _tracing.Stop) as error:
-            why, ours = self.why_plain(variant, error, arrays)
-            if not ours:
-                raise
-        else:
-            if attempt is None or not new:
-                return result
-            if not attempt.is_kept:
-                self.accept(variant)
-                if self.verify and not any(map(_jax.is_tracer, arrays)):
-                    _verify.compare(self, result, args, kwargs)
-                return result
-            why = KEEPS_TRACER
-        finally:
-            last.attempt = None  # it holds an error, whose frames hold the arguments
-        return self.fall_back(variant, why, args, kwargs)
-
-    def first(self, variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run a variant plainly, before it is worth compiling."""
-        __tracebackhide__ = True
-        result = self.plain(*args, **kwargs)
-        variant.calls += 1
-        try:
-            _result.checked(result, args, kwargs)
-        except Plain as plain:
-            self.refuse(variant, str(plain))
-        return result
-
-    def accept(self, variant: Variant) -> None:
-        """The variant has been traced, and it is as good as the plain method."""
-        if self.changed():  # it may have read both the old and the new value
-            self.guard_again()
-        elif not variant.ready:
-            variant.ready = True
-            self.compiled += 1
-            log.debug("%s is compiled, variant %d", _title(self.implementation), self.compiled)
-            self.refresh()
-
-    def why_plain(
-        self, variant: Variant, error: BaseException, arrays: Any
-    ) -> tuple[str | None, bool]:
-        """Why a variant that raised runs plainly, or None for this call alone.
-
-        The second is False where it is an error of execution: that is the user's (rule 6).
-        """
-        attempt = last.attempt
-        if attempt is not None and attempt.variant is variant and attempt.error is error:
-            text = (
-                str(error)
-                if isinstance(error, (Plain, _tracing.Stop))
-                else _why.untraceable(error, self.implementation)
-            )
-            return text, True
-        # Run plainly, these raise what their author, or the first operation, raises.
-        if _jax.is_from_callback(error) or any(map(_jax.is_deleted, arrays)):
-            return None, True
-        try:
-            variant.jitted.lower(*arrays)
-        except Exception as another:  # noqa: BLE001  tracing and lowering run code of all kinds
-            # A traced Python scalar that no array can hold is no fault of the method.
-            return None if isinstance(another, OverflowError) else _why.untraceable(
-                another, None
-            ), True
-        return None, False
-
-    def fall_back(
-        self, variant: Variant, why: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """Run plainly what could not be compiled, and from now on, if that works."""
-        __tracebackhide__ = True
-        result = self.plain(*args, **kwargs)  # if it raises too, that is what the user sees
-        if why is not None:
-            self.refuse(variant, why)
-        return result
-
-    def refuse(self, variant: Variant, why: str) -> None:
-        """The variant runs plainly from now on."""
-        if variant.plain is None:
-            variant.plain = why
-            self.reasons[why] += 1
-            self.fast.clear()
-            log.info("%s runs plainly: %s", _title(self.implementation), why)
-            self.refresh()
-
     def guard_again(self) -> None:
         """Something that the method reads has changed: everything is traced again (rule 9)."""
         self.changes += 1
-        log.debug("%s is traced again: what it reads has changed", _title(self.implementation))
+        log.debug("%s is traced again: what it reads has changed", self.title)
         if self.changes > MOST_CHANGES and self.unstable is None:
             self.unstable = _why.unstable(self.guard, MOST_CHANGES)
         self.screen()
@@ -384,16 +271,3 @@ class Compiled:
     def runner(self, types: tuple[type, ...], *, is_watched: bool = False) -> _runners.Runner:
         """The fastest way to run calls with positional arguments of exactly these types."""
         return _runners.best(self, types, is_watched=is_watched)
-
-
-def _wait(result: Any) -> Any:
-    """The result, once it is there: plainly, what a callback raises leaves the call itself."""
-    return _jax.wait(_result.unwrap(result))
-
-
-def _title(function: Any) -> str:
-    return f"{getattr(function, '__module__', '?')}.{getattr(function, '__qualname__', '?')}"
-
-
-def _attempt() -> Attempt | None:
-    return last.attempt

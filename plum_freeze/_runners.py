@@ -11,7 +11,7 @@ import inspect
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from plum_freeze import _apart, _dependencies, _jax, _tracing, _written
+from plum_freeze import _apart, _dependencies, _jax, _running, _tracing, _written
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -219,7 +219,7 @@ def _find(
     variant = method.variant(args, kwargs, arrays)
     if variant is None:
         return method.plain(*args, **kwargs)
-    result = method.run(variant, arrays, args, kwargs)
+    result = _running.run(variant, arrays, args, kwargs)
     if (
         variant.ready
         and variant.plain is None

@@ -11,7 +11,7 @@ import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from plum_freeze import _tracing
+from plum_freeze import _running, _tracing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -44,10 +44,10 @@ def make(anywhere, {given}):
                 result = variant.jitted({arrays})
                 return result if variant.finish is None else variant.finish(result)
             except Failed as error:
-                why, ours = variant.method.why_plain(variant, error, ({arrays},))
+                why, ours = why_plain(variant, error, ({arrays},))
                 if not ours:
                     raise
-            return variant.method.fall_back(variant, why, ({arguments}), kwargs)
+            return fall_back(variant, why, ({arguments}), kwargs)
         except BaseException as error:
             shorten(error)
             raise
@@ -167,7 +167,13 @@ def _named(positions: Collection[int]) -> str:
 def _jitted(
     count: int, arrays: str, names: dict[str, Any], *, given: str, find: str
 ) -> Callable[..., Callable[..., Any]]:
-    names = {"Failed": (Exception, _tracing.Stop), "shorten": shorten, **names}
+    names = {
+        **names,
+        "Failed": (Exception, _tracing.Stop),
+        "why_plain": _running.why_plain,
+        "fall_back": _running.fall_back,
+        "shorten": shorten,
+    }
     return _made(_JITTED, count, names, arrays=arrays.rstrip(", "), given=given, find=find)
 
 

@@ -23,7 +23,7 @@ from jax import Array
 from side_by_side import Pair, compiled, functions_of
 
 import plum_freeze
-from plum_freeze import _jit, _tracing
+from plum_freeze import _jit, _running, _tracing
 
 X = jnp.arange(4.0)
 INTS = jnp.arange(4)
@@ -663,7 +663,7 @@ def test_there_are_no_more_compilations_than_calls_that_differ(monkeypatch):
     def f(x: Array, n: int = 1, *, axis: int = 0):
         return jnp.sum(x * n, axis)
 
-    monkeypatch.setattr(_jit, "PLAIN_CALLS", 0)
+    monkeypatch.setattr(_running, "PLAIN_CALLS", 0)
     pair = Pair(only(f))
     arrays = [jnp.ones((2, 2)), jnp.ones((3, 3)), jnp.ones((2, 2), int)]
     jax.monitoring.register_event_duration_secs_listener(count)

@@ -17,7 +17,7 @@ from jax import Array
 from side_by_side import Pair
 
 import plum_freeze
-from plum_freeze import _jit, _plum, _screen, _seam, _table, _tracing
+from plum_freeze import _plum, _running, _screen, _seam, _table, _tracing
 
 X = jnp.arange(4.0)
 COUNTS = {"calls": 0}
@@ -102,7 +102,7 @@ def seam(request, monkeypatch):
 @pytest.mark.usefixtures("seam")
 def test_the_effect_of_a_method_that_plum_calls_itself(before, monkeypatch):
     if not before:
-        monkeypatch.setattr(_jit, "PLAIN_CALLS", 0)
+        monkeypatch.setattr(_running, "PLAIN_CALLS", 0)
 
     def make(dispatch):
         @dispatch
