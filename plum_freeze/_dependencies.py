@@ -10,49 +10,18 @@ What cannot be attributed to a trace for certain counts as baked in *everywhere*
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
 import threading
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from plum_freeze import _asked, _jax, _kinds
+from plum_freeze import _asked, _kinds, _stack
 from plum_freeze._epoch import epoch
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
     from types import FrameType
-
-KNOWN = (
-    "api", "api_util", "config", "core", "dispatch", "flatten_util", "image", "interpreters.ad",
-    "interpreters.batching", "interpreters.partial_eval", "lax", "linear_util", "nn", "numpy",
-    "ops", "pjit", "profiler", "random", "scipy", "shard_map", "source_info_util", "stages",
-    "traceback_util", "tree_util", "util",
-)  # fmt: skip
-"""Modules of `jax._src` that keep no trace of what is called below them, but for those that we see.
-
-All others may (rules of `custom_jvp` are remembered with the jaxpr, which is what others remember
-more by): a decision that is taken below them counts as baked in everywhere. So it does below a
-function of these that has a cache, if it is none of those that `_seam` looks after.
-"""
-KNOWN_FUNCTIONS = frozenset(
-    {
-        "ad_checkpoint.checkpoint.<locals>.fun_remat",
-        "custom_batching.custom_vmap.__call__",
-        "custom_derivatives.CustomJVPCallPrimitive.bind_with_trace",
-        "custom_derivatives.CustomVJPCallPrimitive.bind_with_trace",
-        "custom_derivatives._check_primal_refs",
-        "custom_derivatives._flatten_fun_nokwargs",
-        "custom_derivatives.custom_jvp.__call__",
-        "custom_derivatives.custom_vjp.__call__",
-    }
-)
-"""What is on the way to the primal function of a custom rule, and to what a checkpoint calls.
-
-There they become a part of the trace around them. The rules themselves have others on their way.
-"""
 
 
 class Baked:
@@ -180,7 +149,7 @@ def note(decision: Baked, depth: int = 1) -> None:
                 _asked.add(decision)  # again, if the epoch has moved since
         else:
             frame = sys._getframe(depth)
-            if frame is not inner.seen and _below_unknown(frame, inner):
+            if frame is not inner.seen and _stack.is_below_unknown(frame, inner):
                 bake_everywhere(decision)
 
 
@@ -193,7 +162,7 @@ def inherit(decisions: Collection[Baked]) -> None:
         outer.decisions.update(decisions)
     elif anywhere:
         bake_anything()
-    if _below_unknown(sys._getframe(1), outer):
+    if _stack.is_below_unknown(sys._getframe(1), outer):
         for decision in list(decisions):
             bake_everywhere(decision)
 
@@ -275,52 +244,3 @@ def _site(function: Any) -> Site | None:
     if module and module != "__main__" and not outside:
         name = f"{module}.{name}"
     return Site(name, code.co_filename, code.co_firstlineno)
-
-
-# -- the stack -----------------------------------------------------------------------------------
-
-
-_others: set[str] = set()  # files that are none of JAX
-
-
-def _below_unknown(frame: FrameType | None, trace: Trace | None) -> bool:
-    """Whether code of JAX that may keep traces of its own lies between here and a trace."""
-    boundary, seen = (None, None) if trace is None else (trace.boundary, trace.seen)
-    if seen is not None:  # it is near in nearly all calls
-        near = frame
-        while near is not None and near.f_code.co_filename in _others:
-            if near is seen:
-                return False
-            near = near.f_back
-    outermost = None
-    while frame is not None and frame is not boundary and frame is not seen:
-        back, code = frame.f_back, frame.f_code
-        if "jax" not in code.co_filename:
-            _others.add(code.co_filename)
-            if not code.co_flags & _RESUMED:
-                outermost = frame
-        # what `boundary` itself calls is seen there, whatever keeps it
-        elif back is not boundary and not _is_known(frame):
-            return True
-        frame = back
-    if trace is not None and frame is boundary and not _jax.checks_leaks():
-        trace.seen = outermost  # what is above a frame stays there for as long as it runs
-    return False
-
-
-# Flags of code that runs below another frame each time that it goes on.
-_RESUMED = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
-
-
-def _is_known(frame: FrameType) -> bool:
-    module, code = frame.f_globals.get("__name__", ""), frame.f_code
-    if not module.startswith("jax."):
-        return True
-    if not _is_known_module(module):
-        return f"{module}.{code.co_qualname}".removeprefix("jax._src.") in KNOWN_FUNCTIONS
-    return not hasattr(frame.f_globals.get(code.co_name), "cache_clear")
-
-
-@functools.lru_cache(maxsize=4096)
-def _is_known_module(module: str) -> bool:
-    return any(f"{module}.".startswith(f"jax._src.{known}.") for known in KNOWN)

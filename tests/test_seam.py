@@ -43,6 +43,7 @@ from plum_freeze import (
     _observe,
     _parents,
     _seam,
+    _stack,
     _table,
     _watch,
 )
@@ -184,9 +185,9 @@ def without_the_seam_of_reductions(patch):
 
 def without_the_rule_for_caches(patch):
     patch.setattr(
-        _dependencies,
+        _stack,
         "_is_known",
-        lambda frame: _dependencies._is_known_module(frame.f_globals["__name__"]),
+        lambda frame: _stack._is_known_module(frame.f_globals["__name__"]),
     )
 
 
@@ -195,7 +196,7 @@ def without_clearing_fast_paths(patch):
 
 
 def without_the_rule_for_unknown_code(patch):
-    patch.setattr(_dependencies, "_below_unknown", lambda *_: False)
+    patch.setattr(_stack, "is_below_unknown", lambda *_: False)
 
 
 def without_the_record_of_what_types_decide(patch):
@@ -239,7 +240,7 @@ def test_without_any_one_part_something_is_stale(part):
         duel.run(7, 40, modes=modes, kinds=kinds)
 
 
-@pytest.mark.parametrize("name", sorted(_dependencies.KNOWN_FUNCTIONS))
+@pytest.mark.parametrize("name", sorted(_stack.KNOWN_FUNCTIONS))
 def test_what_is_known_by_name_is_there_and_nothing_else_goes_by_its_name(name):
     module, _, function = name.partition(".")
     path = Path(jax.__file__).parent / "_src" / f"{module}.py"
@@ -250,7 +251,7 @@ def test_what_is_known_by_name_is_there_and_nothing_else_goes_by_its_name(name):
 
     def is_known(module):
         frame = types.SimpleNamespace(f_code=code, f_globals={"__name__": module})
-        return _dependencies._is_known(frame)
+        return _stack._is_known(frame)
 
     assert is_known(f"jax._src.{module}")
     assert not is_known("jax._src.custom_dce") and not is_known(f"jax._src.other.{module}")
@@ -268,7 +269,7 @@ def code_of_jax(module):
 def test_the_stack_is_looked_at_once_and_what_is_new_on_it_each_time():
     known, unknown = code_of_jax("api"), code_of_jax("custom_derivatives")
     trace = _dependencies.Trace(sys._getframe())
-    below = lambda: _dependencies._below_unknown(sys._getframe(), trace)  # noqa: E731
+    below = lambda: _stack.is_below_unknown(sys._getframe(), trace)  # noqa: E731
 
     def traced():
         frame = sys._getframe()
