@@ -113,18 +113,26 @@ def is_jitted(function: Any) -> bool:
     return hasattr(function, "clear_cache") and hasattr(function, "lower")
 
 
-def calls_back(jitted: Any, arrays: Any) -> bool:
-    """Whether a jitted function, traced just now, calls Python: so does `equinox.error_if`."""
-    return _calls_back(jitted.trace(*arrays).jaxpr)
+def callbacks(traced: Any) -> set[str]:
+    """The primitives by which a function, traced with `jit(f).trace(...)`, calls Python.
+
+    What else has an effect outside of the function counts as one of them.
+    """
+    return _callbacks(traced.jaxpr, traced.jaxpr.effects)
 
 
-def _calls_back(jaxpr: Any) -> bool:
+def _callbacks(jaxpr: Any, effects: Any) -> set[str]:
     import jax
 
-    leaves = jax.tree_util.tree_leaves([eqn.params for eqn in jaxpr.eqns])
-    inner = [getattr(leaf, "jaxpr", leaf) for leaf in leaves if hasattr(leaf, "eqns")]
-    names = {eqn.primitive.name for eqn in jaxpr.eqns}
-    return "pure_callback" in names or any(map(_calls_back, inner))
+    found: set[str] = set()
+    for eqn in jaxpr.eqns:
+        leaves = jax.tree_util.tree_leaves(eqn.params)
+        inner = [getattr(leaf, "jaxpr", leaf) for leaf in leaves if hasattr(leaf, "eqns")]
+        if eqn.primitive.name == "pure_callback" or (eqn.effects & effects and not inner):
+            found.add(eqn.primitive.name)
+        for each in inner:
+            found |= _callbacks(each, effects)
+    return found
 
 
 def is_from_callback(error: BaseException) -> bool:
@@ -144,6 +152,14 @@ def wait(result: Any) -> Any:
 
     waited: Any = jax.block_until_ready  # it has no annotations
     return waited(result)
+
+
+def wait_for_effects() -> None:
+    """Come back once everything has been printed."""
+    import jax
+
+    barrier: Any = jax.effects_barrier
+    barrier()
 
 
 def jit_is_disabled() -> bool:

@@ -7,15 +7,21 @@ DESIGN, section 6, has the rules.
 
 from __future__ import annotations
 
+import functools
 import logging
 from typing import TYPE_CHECKING, Any
 
 from plum_freeze import _jax, _result, _tracing, _verify, _why
 from plum_freeze._static import Plain
-from plum_freeze._variant import Attempt, last
+from plum_freeze._variant import Untraced, looking, looking_at
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeAlias
+
     from plum_freeze._variant import Variant
+
+    Instead: TypeAlias = Callable[..., Any]
 
 log = logging.getLogger("plum_freeze")
 
@@ -30,8 +36,10 @@ call [measured on a busy machine]. The first call also shows what cannot be comp
 KEEPS_TRACER = "keeps a tracer: it, or a helper that it calls, stores what it is called with"
 
 
-def run(variant: Variant, arrays: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Run a variant, and find out at its first calls whether it can be compiled."""
+def run(
+    variant: Variant, arrays: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Run a variant, and find out whether it can be compiled."""
     __tracebackhide__ = True
     method = variant.method
     if variant.plain is not None or _tracing.current() is not None:
@@ -44,31 +52,14 @@ def run(variant: Variant, arrays: list[Any], args: tuple[Any, ...], kwargs: dict
             return method.plain(*args, **kwargs)
         if variant.calls < PLAIN_CALLS and not method.verify:
             return _first(variant, args, kwargs)
-    last.attempt = None
     try:
         result = variant.jitted(*arrays)
-        attempt = _attempt()
-        new = attempt is not None and attempt.variant is variant
-        if new and _jax.calls_back(variant.jitted, arrays):
-            variant.finish = _wait
-        if variant.finish is not None:
-            result = variant.finish(result)
+        return result if variant.finish is None else variant.finish(result)
     except (Exception, _tracing.Stop) as error:
-        why, ours = why_plain(variant, error, arrays)
-        if not ours:
+        instead = instead_of(variant, error, arrays)
+        if instead is None:
             raise
-    else:
-        if attempt is None or not new:
-            return result
-        if not attempt.is_kept:
-            _accept(variant)
-            if method.verify and not any(map(_jax.is_tracer, arrays)):
-                _verify.compare(method, result, args, kwargs)
-            return result
-        why = KEEPS_TRACER
-    finally:
-        last.attempt = None  # it holds an error, whose frames hold the arguments
-    return fall_back(variant, why, args, kwargs)
+    return instead(variant, arrays, args, kwargs)
 
 
 def _first(variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -84,8 +75,64 @@ def _first(variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return result
 
 
-def _accept(variant: Variant) -> None:
-    """The variant has been traced, and it is as good as the plain method."""
+def instead_of(variant: Variant, error: BaseException, arrays: Sequence[Any]) -> Instead | None:
+    """What runs a call whose variant has raised this; None where the error is the user's."""
+    if isinstance(error, Untraced):
+        return _trace
+    why, ours = _why_plain(variant, error, arrays)
+    return functools.partial(_fall_back, why=why) if ours else None
+
+
+def _trace(
+    variant: Variant, arrays: Sequence[Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Trace a variant for arrays of another kind, look at the trace, and run it."""
+    __tracebackhide__ = True
+    with looking_at(variant):
+        try:
+            why = _look(variant, variant.jitted.trace(*arrays))
+            if why is None:
+                result = variant.jitted(*arrays)
+                if variant.finish is not None:
+                    result = variant.finish(result)
+        except (Exception, _tracing.Stop) as error:
+            why, ours = _why_plain(variant, error, arrays)
+            if not ours:
+                raise
+        else:
+            if why is None:
+                return _accept(variant, result, arrays, args, kwargs)
+            _refuse(variant, why)
+    return _fall_back(variant, arrays, args, kwargs, why=why)
+
+
+def _look(variant: Variant, traced: Any) -> str | None:
+    """Why a variant must not run as it was traced; what is to be done with its results if it may.
+
+    Run plainly, a callback has come back when the call returns. Compiled, it comes late, and so
+    does what it raises. One that is pure, or prints, can be waited for.
+    """
+    if looking.attempt is not None and looking.attempt.is_kept:
+        return KEEPS_TRACER
+    called = _jax.callbacks(traced)
+    late = called - {"pure_callback", "debug_print"}
+    if late:
+        return f"calls Python by {' and '.join(sorted(late))}, which would come late"
+    if "debug_print" in called:
+        variant.finish = _wait_for_prints
+    elif called and variant.finish is not _wait_for_prints:
+        variant.finish = _wait
+    return None
+
+
+def _accept(
+    variant: Variant,
+    result: Any,
+    arrays: Sequence[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> Any:
+    """The variant was traced and has run, and it is as good as the plain method: the result."""
     method = variant.method
     if method.changed():  # it may have read both the old and the new value
         method.guard_again()
@@ -94,15 +141,20 @@ def _accept(variant: Variant) -> None:
         method.compiled += 1
         log.debug("%s is compiled, variant %d", method.title, method.compiled)
         method.refresh()
+    if method.verify and not any(map(_jax.is_tracer, arrays)):
+        _verify.compare(method, result, args, kwargs)
+    return result
 
 
-def why_plain(variant: Variant, error: BaseException, arrays: Any) -> tuple[str | None, bool]:
+def _why_plain(
+    variant: Variant, error: BaseException, arrays: Sequence[Any]
+) -> tuple[str | None, bool]:
     """Why a variant that raised runs plainly, or None for this call alone.
 
     The second is False where it is an error of execution: that is the user's (rule 6).
     """
-    attempt = last.attempt
-    if attempt is not None and attempt.variant is variant and attempt.error is error:
+    attempt = looking.attempt
+    if attempt is not None and attempt.error is error:
         text = (
             str(error)
             if isinstance(error, (Plain, _tracing.Stop))
@@ -113,20 +165,25 @@ def why_plain(variant: Variant, error: BaseException, arrays: Any) -> tuple[str 
     if _jax.is_from_callback(error) or any(map(_jax.is_deleted, arrays)):
         return None, True
     try:
-        variant.jitted.lower(*arrays)
+        with looking_at(variant):
+            variant.jitted.lower(*arrays)
     except Exception as another:  # noqa: BLE001  tracing and lowering run code of all kinds
         # A traced Python scalar that no array can hold is no fault of the method.
         return None if isinstance(another, OverflowError) else _why.untraceable(another, None), True
     return None, False
 
 
-def fall_back(
-    variant: Variant, why: str | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+def _fall_back(
+    variant: Variant,
+    _: Sequence[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    why: str | None,
 ) -> Any:
     """Run plainly what could not be compiled, and from now on, if that works."""
     __tracebackhide__ = True
-    method = variant.method
-    result = method.plain(*args, **kwargs)  # if it raises too, that is what the user sees
+    result = variant.method.plain(*args, **kwargs)  # if it raises too, the user sees that
     if why is not None:
         _refuse(variant, why)
     return result
@@ -148,5 +205,8 @@ def _wait(result: Any) -> Any:
     return _jax.wait(_result.unwrap(result))
 
 
-def _attempt() -> Attempt | None:
-    return last.attempt
+def _wait_for_prints(result: Any) -> Any:
+    """The same, once all is printed: plainly, that comes before what the caller prints next."""
+    result = _wait(result)
+    _jax.wait_for_effects()
+    return result

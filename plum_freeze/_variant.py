@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import threading
 import weakref
@@ -11,7 +12,7 @@ from plum_freeze import _apart, _guard, _jax, _kinds, _result, _screen, _tracing
 from plum_freeze._static import Plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
 
     from plum_freeze._guard import Guard
     from plum_freeze._jit import Compiled
@@ -109,10 +110,9 @@ def looked_into(value: Any) -> tuple[str | None, tuple[Guard, ...]]:
 class Attempt:
     """One run of a method under its trace."""
 
-    __slots__ = ("error", "trace", "variant")
+    __slots__ = ("error", "trace")
 
-    def __init__(self, variant: Variant, trace: Any) -> None:
-        self.variant = variant
+    def __init__(self, trace: Any) -> None:
         self.trace = trace  # weak: it dies with the trace, unless somebody keeps a tracer of it
         self.error: BaseException | None = None  # what left the method
 
@@ -130,12 +130,28 @@ class Attempt:
         return trace is not None and any(map(_jax.is_tracer, gc.get_referrers(trace)))
 
 
-class _Last(threading.local):
+class Untraced(_tracing.Stop):
+    """JAX is about to trace a variant for arrays of another kind, with nobody looking."""
+
+
+class _Looking(threading.local):
+    variant: Variant | None = None
     attempt: Attempt | None = None
 
 
-last = _Last()
-"""The attempt that ended last on this thread. Whoever runs a variant takes it away again."""
+looking = _Looking()
+"""The variant whose traces are looked at on this thread, and the last of them that has ended."""
+
+
+@contextlib.contextmanager
+def looking_at(variant: Variant) -> Iterator[None]:
+    """Whoever runs the variant here looks at its traces before they are run."""
+    before = looking.variant, looking.attempt
+    looking.variant, looking.attempt = variant, None
+    try:
+        yield
+    finally:  # an attempt holds an error, whose frames hold the arguments
+        looking.variant, looking.attempt = before
 
 
 def jitted(
@@ -153,7 +169,7 @@ def jitted(
         kwargs: The same by name.
 
     What is returned raises what the method raises, and `Plain` or `Stop` out of a trace that must
-    not be kept.
+    not be kept. A trace that nobody looks at raises `Untraced` before it begins.
     """
 
     def body(*leaves: Any) -> Any:
@@ -161,6 +177,7 @@ def jitted(
 
         Raises:
             Plain: The trace must not be kept.
+            Untraced: Nobody looks at it.
         """
         arrays = iter(leaves)
         put_args = [put(arrays) for put in args]
@@ -168,7 +185,9 @@ def jitted(
         tracer = next(filter(_jax.is_tracer, leaves), None)
         if tracer is None:  # `jax.disable_jit`, or JAX looks for the origin of a NaN
             return method.plain(*put_args, **put_kwargs)
-        attempt = Attempt(variant, _jax.trace_of([tracer]))
+        if looking.variant is not variant:
+            raise Untraced
+        attempt = Attempt(_jax.trace_of([tracer]))
         frame = _tracing.push()
         del tracer, arrays, leaves  # `jax.checking_leaks` would find them here
         try:
@@ -183,7 +202,7 @@ def jitted(
             raise
         finally:
             _tracing.pop()
-            last.attempt = attempt
+            looking.attempt = attempt
         if unordered and variant.finish is None:
             variant.finish = _result.unwrap
         variant.depend(frame.guards.values())

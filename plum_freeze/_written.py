@@ -44,10 +44,10 @@ def make(anywhere, {given}):
                 result = variant.jitted({arrays})
                 return result if variant.finish is None else variant.finish(result)
             except Failed as error:
-                why, ours = why_plain(variant, error, ({arrays},))
-                if not ours:
+                instead = instead_of(variant, error, ({arrays},))
+                if instead is None:
                     raise
-            return fall_back(variant, why, ({arguments}), kwargs)
+            return instead(variant, ({arrays},), ({arguments}), kwargs)
         except BaseException as error:
             shorten(error)
             raise
@@ -170,8 +170,7 @@ def _jitted(
     names = {
         **names,
         "Failed": (Exception, _tracing.Stop),
-        "why_plain": _running.why_plain,
-        "fall_back": _running.fall_back,
+        "instead_of": _running.instead_of,
         "shorten": shorten,
     }
     return _made(_JITTED, count, names, arrays=arrays.rstrip(", "), given=given, find=find)
