@@ -53,13 +53,19 @@ def run(
         if variant.calls < PLAIN_CALLS and not method.verify:
             return _first(variant, args, kwargs)
     try:
-        result = variant.jitted(*arrays)
-        return result if variant.finish is None else variant.finish(result)
+        result = _compiled(variant, arrays)
     except (Exception, _tracing.Stop) as error:
         instead = instead_of(variant, error, arrays)
         if instead is None:
             raise
+    else:
+        return result if variant.ready else _accept(variant, result, arrays, args, kwargs)
     return instead(variant, arrays, args, kwargs)
+
+
+def _compiled(variant: Variant, arrays: Sequence[Any]) -> Any:
+    result = variant.jitted(*arrays)
+    return result if variant.finish is None else variant.finish(result)
 
 
 def _first(variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -92,9 +98,7 @@ def _trace(
         try:
             why = _look(variant, variant.jitted.trace(*arrays))
             if why is None:
-                result = variant.jitted(*arrays)
-                if variant.finish is not None:
-                    result = variant.finish(result)
+                result = _compiled(variant, arrays)
         except (Exception, _tracing.Stop) as error:
             why, ours = _why_plain(variant, error, arrays)
             if not ours:

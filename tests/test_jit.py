@@ -749,3 +749,16 @@ def test_numpy_keeps_its_64_bits():
     pair = Pair(only(f))
     pair.check(lambda g: g(X, np.array([1e300])))
     assert pair.reasons() == ["argument 2 (numpy.ndarray)"]
+
+
+def test_a_method_whose_first_compiled_run_raised_is_compiled_all_the_same():
+    def f(x: Array):
+        return x / x
+
+    with jax.debug_nans(True):
+        pair = Pair(only(f))
+        pair.check(lambda g: g(X + 1), times=1)
+        pair.check(lambda g: g(X * 0))
+        assert pair.compiled() == 0
+        pair.check(lambda g: g(X + 1))
+    assert pair.compiled() == 1
