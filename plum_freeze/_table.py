@@ -65,7 +65,7 @@ class Table(Store):
         unsure: Decisions since a registration that plum has not resolved yet; None without one.
     """
 
-    __slots__ = ("blind", "decisions", "known", "methods", "seal", "unsure")
+    __slots__ = ("blind", "decisions", "has_dropped", "known", "methods", "seal", "unsure")
 
     def __init__(self, function: Function) -> None:
         super().__init__(function)
@@ -73,6 +73,7 @@ class Table(Store):
         self.decisions: dict[Hashable, Decision] = {}
         self.blind = False
         self.methods: dict[int, Compiled] = {}
+        self.has_dropped = False  # methods, when it was thawed
         self.unsure: list[Decision] | None = None
         self.known = {entry.key for entry in _plum.entries(function)}
 
@@ -126,6 +127,7 @@ class Table(Store):
         """Seal the function, or go back to watching it."""
         with _store.storing:
             self.seal = seal
+            self.has_dropped = self.has_dropped or bool(self.methods)
             self.methods = {}
         self.clear()
 
@@ -185,6 +187,8 @@ class Table(Store):
         """
         compiled = self.methods.get(id(old))
         if compiled is None or compiled.implementation is not old:
+            if self.has_dropped:  # other frozen methods may have it inlined, and watch what it reads
+                self.invalidate()
             return
         uses = [each.implementation is old for each in _plum.resolved_methods(self.function)]
         if sum(uses) > times:  # it stays under another signature
