@@ -223,5 +223,6 @@ def attack(
                 text = str(error)
                 if shorten:
                     program, text = shortened(program, library, on_late)
+                    text = f"{text}\n(as found: {error})"
                 what = f"seed {seed}\n{text}\n\n{printed(program)}\n\n{as_data(program)}"
                 raise Difference(what) from None
