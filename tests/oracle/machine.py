@@ -60,7 +60,7 @@ class Machine(RuleBasedStateMachine):
     library: Library
     stop_at: int
     skip: Callable[[Step], bool]
-    failed: tuple[list[Step], str] | None = None
+    failed: tuple[list[Step], str, str] | None = None
     duel: Duel
 
     @initialize(
@@ -87,9 +87,10 @@ class Machine(RuleBasedStateMachine):
                 continue
             try:
                 self.duel.take(step)
-            except Difference:
+            except Difference as error:
                 if type(self).failed is None:
-                    type(self).failed = (list(self.duel.program), self.duel.on_late)
+                    program = list(self.duel.program)
+                    type(self).failed = (program, self.duel.on_late, str(error))
                 raise
 
     def past(self, back: int, *, inside: bool = False) -> list[Step]:
@@ -219,10 +220,10 @@ def attack(
             except BaseException as error:
                 if tested.failed is None:
                     raise
-                program, on_late = tested.failed
-                text = str(error)
+                program, on_late, found = tested.failed
+                text = found
                 if shorten:
                     program, text = shortened(program, library, on_late)
-                    text = f"{text}\n(as found: {error})"
+                    text = f"{text}\n(as found: {found})"
                 what = f"seed {seed}\n{text}\n\n{printed(program)}\n\n{as_data(program)}"
                 raise Difference(what) from None
