@@ -187,7 +187,7 @@ class Table(Store):
         """
         compiled = self.methods.get(id(old))
         if compiled is None or compiled.implementation is not old:
-            if self.has_dropped:  # other frozen methods may have it inlined, and watch what it reads
+            if self.has_dropped:  # others may have it inlined, and watch what it reads
                 self.invalidate()
             return
         uses = [each.implementation is old for each in _plum.resolved_methods(self.function)]

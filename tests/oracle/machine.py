@@ -217,7 +217,7 @@ def attack(
             tested = type("Machine", (Machine,), names)
             try:
                 run_state_machine_as_test(tested, settings=settings)
-            except BaseException as error:
+            except BaseException:
                 if tested.failed is None:
                     raise
                 program, on_late, found = tested.failed
