@@ -316,3 +316,32 @@ def test_modules_with_equal_sources_and_one_name_have_their_own_globals():
             second.scale = 5
         expected = [[0, 2, 4], [0, 3, 6] if step < 3 else [0, 5, 10]]
         assert [first.f(X).tolist(), second.f(X).tolist()] == expected
+
+
+def thaw_and_freeze(f):
+    plum_freeze.thaw(f)
+    plum_freeze.freeze(f, on_late="accept")
+
+
+def thaw_for_a_moment(f):
+    with plum_freeze.thawed(f):
+        pass
+
+
+@pytest.mark.parametrize("thaw", [thaw_and_freeze, thaw_for_a_moment, plum_freeze.thaw])
+def test_a_method_that_is_registered_again_after_a_thaw_where_it_is_inlined(thaw):
+    def program(f):
+        (one, put_one), (two, put_two) = made(), made()
+        f.dispatch(one)
+        g = around(f, lambda x: f(x, x) + 1)
+        said = [[g(X).tolist() for _ in range(3)]]
+        if plum_freeze.is_frozen(f):
+            thaw(f)
+        f.dispatch(two)
+        for put, value in (put_two, 10), (put_one, 7):
+            put(value)
+            said.append([g(X).tolist() for _ in range(3)])
+        return said
+
+    plain, frozen = both(program)
+    assert frozen == plain
