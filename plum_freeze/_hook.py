@@ -101,6 +101,7 @@ class _Loader(wrapt.BaseObjectProxy):  # type: ignore[type-arg]
 
     @_as_importlib
     def exec_module(self, module: ModuleType) -> None:
+        """Run the module, and tell when that begins and ends."""
         __tracebackhide__ = True
         (finder, name), stack = self._self_told, _per_thread.executing
         listener, loader = finder.listener, self.__wrapped__

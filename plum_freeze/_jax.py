@@ -135,12 +135,6 @@ def _callbacks(jaxpr: Any, effects: Any) -> set[str]:
     return found
 
 
-def is_from_callback(error: BaseException) -> bool:
-    """Whether Python code raised it that compiled code called; JAX gives it another type."""
-    text = str(error)
-    return "Callback error" in text or "_EquinoxRuntimeError: " in text
-
-
 def is_deleted(value: Any) -> bool:
     """Whether this is an array whose buffer was donated or deleted."""
     return not is_tracer(value) and is_array(value) and bool(value.is_deleted())

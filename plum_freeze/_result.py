@@ -82,6 +82,11 @@ class _Walk:
         self.wrapped = False
 
     def through(self, value: Any, *, inside_node: bool) -> Any:
+        """The same value, with dicts that remember their order.
+
+        Raises:
+            Plain: Nothing compiled may return it.
+        """
         cls = type(value)
         if _jax.is_array(value):
             self.arrays += 1

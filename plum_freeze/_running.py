@@ -17,11 +17,8 @@ from plum_freeze._variant import Untraced, looking, looking_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import TypeAlias
 
     from plum_freeze._variant import Variant
-
-    Instead: TypeAlias = Callable[..., Any]
 
 log = logging.getLogger("plum_freeze")
 
@@ -81,7 +78,9 @@ def _first(variant: Variant, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return result
 
 
-def instead_of(variant: Variant, error: BaseException, arrays: Sequence[Any]) -> Instead | None:
+def instead_of(
+    variant: Variant, error: BaseException, arrays: Sequence[Any]
+) -> Callable[..., Any] | None:
     """What runs a call whose variant has raised this; None where the error is the user's."""
     if isinstance(error, Untraced):
         return _trace
@@ -166,7 +165,7 @@ def _why_plain(
         )
         return text, True
     # Run plainly, these raise what their author, or the first operation, raises.
-    if _jax.is_from_callback(error) or any(map(_jax.is_deleted, arrays)):
+    if _is_from_callback(error) or any(map(_jax.is_deleted, arrays)):
         return None, True
     try:
         with looking_at(variant):
@@ -175,6 +174,12 @@ def _why_plain(
         # A traced Python scalar that no array can hold is no fault of the method.
         return None if isinstance(another, OverflowError) else _why.untraceable(another, None), True
     return None, False
+
+
+def _is_from_callback(error: BaseException) -> bool:
+    """Whether Python code raised it that compiled code called; JAX gives it another type."""
+    text = str(error)
+    return "Callback error" in text or "_EquinoxRuntimeError: " in text
 
 
 def _fall_back(

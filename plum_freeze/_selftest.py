@@ -100,6 +100,7 @@ class _World:
         return x * self.factor
 
     def change(self, value: float) -> None:
+        """Be another world, and tell of it: what has the old value baked in is outdated."""
         if self.value:
             self.old.append(self.value)
         self.value = value

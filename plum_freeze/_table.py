@@ -59,6 +59,8 @@ class Table(Store):
     Attributes:
         seal: How the function is frozen; None while it is only watched.
         decisions: The record: what was decided, and may be baked into compiled code.
+        has_dropped: Whether it was thawed or frozen anew after methods were called. Other frozen
+            methods may have those inlined, and watch what they read.
         blind: Whether decisions were taken that are not in the record.
         methods: The methods that were called, with how they run.
         known: The registrations that the patches saw.
@@ -73,7 +75,7 @@ class Table(Store):
         self.decisions: dict[Hashable, Decision] = {}
         self.blind = False
         self.methods: dict[int, Compiled] = {}
-        self.has_dropped = False  # methods, when it was thawed
+        self.has_dropped = False
         self.unsure: list[Decision] | None = None
         self.known = {entry.key for entry in _plum.entries(function)}
 
@@ -187,7 +189,7 @@ class Table(Store):
         """
         compiled = self.methods.get(id(old))
         if compiled is None or compiled.implementation is not old:
-            if self.has_dropped:  # others may have it inlined, and watch what it reads
+            if self.has_dropped:
                 self.invalidate()
             return
         uses = [each.implementation is old for each in _plum.resolved_methods(self.function)]

@@ -41,12 +41,14 @@ class _Timed:
         self.open: dict[str, Span] = {}
 
     def started(self, name: str) -> None:
+        """A module begins to run: a span begins."""
         now = time.perf_counter() - self.began
         span = self.open[name] = Span(name, now, now, len(_hook.executing()))
         self.spans.append(span)
         self.listener.started(name)
 
     def ended(self, name: str, module: ModuleType | None, error: BaseException | None) -> None:
+        """A module has run, or has raised this: its span ends after what the listener does."""
         __tracebackhide__ = True
         self.listener.ended(name, module, error)
         span = self.open.pop(name, None)

@@ -80,6 +80,7 @@ class _Wrappers:
     def tell(
         self, function: Function | None, entries: list[Entry], wrapped: Any, args: Any, kwargs: Any
     ) -> Any:
+        """Tell of a registration, which the listener makes happen; not of one inside of another."""
         __tracebackhide__ = True
         if _thread.is_registering:
             return wrapped(*args, **kwargs)
@@ -96,6 +97,7 @@ class _Wrappers:
         return self.listener.registering(function, entries, proceed)
 
     def dispatcher(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        """`Dispatcher.__call__`: the function may not be there yet."""
         __tracebackhide__ = True
         method = args[0] if args else None
         if method is None:  # `dispatch(precedence=...)` makes a decorator, which comes by again
@@ -112,6 +114,7 @@ class _Wrappers:
         return self.tell(_plum.existing(instance, method), entries, wrapped, args, kwargs)
 
     def dispatch(self, wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        """`Function.dispatch`."""
         __tracebackhide__ = True
         method, precedence = _dispatch_arguments(*args, **kwargs)
         if method is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,6 +82,14 @@ def took(call: Callable[[Any], Any], functions: Any) -> Outcome:
     except Exception as error:
         return Outcome("raised", describe_error(error))
     return Outcome("returned", described(value))
+
+
+def foreign(source: str, **names: Any) -> Any:
+    """A module of another package: the screen does not look into its functions."""
+    module = types.ModuleType("plum_freeze_test_foreign")
+    vars(module).update(names)
+    exec(source, vars(module))
+    return module
 
 
 def arrays(*shapes: Any) -> Any:

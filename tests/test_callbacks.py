@@ -6,7 +6,6 @@ A callback has come back when a plain call has, and what it raises leaves that c
 from __future__ import annotations
 
 import sys
-import types
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -18,7 +17,7 @@ import pytest
 from jax import Array
 from jax._src.dispatch import runtime_tokens
 from jax.experimental import io_callback
-from side_by_side import Pair, took
+from side_by_side import Pair, foreign, took
 
 import plum_freeze
 
@@ -146,14 +145,6 @@ def nothing_is_left_running():
             runtime_tokens.clear()
         else:
             break
-
-
-def foreign(source, **names):
-    """A module of another package: the screen does not look into its functions."""
-    module = types.ModuleType("plum_freeze_test_foreign")
-    vars(module).update(names)
-    exec(source, vars(module))
-    return module
 
 
 def test_a_tracer_that_only_a_later_trace_keeps_is_found():

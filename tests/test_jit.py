@@ -8,7 +8,6 @@ import gc
 import sys
 import threading
 import traceback
-import types
 from pathlib import Path
 
 import plum
@@ -20,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array
-from side_by_side import Pair, compiled, functions_of
+from side_by_side import Pair, compiled, foreign, functions_of
 
 import plum_freeze
 from plum_freeze import _jit, _running, _tracing
@@ -31,14 +30,6 @@ INTS = jnp.arange(4)
 
 def only(method):
     return lambda dispatch: dispatch(method)
-
-
-def _foreign(source, **names):
-    """A module of another package: the screen does not look into its functions."""
-    module = types.ModuleType("plum_freeze_test_foreign")
-    module.__dict__.update(names)
-    exec(source, module.__dict__)
-    return module
 
 
 # -- self of every kind --------------------------------------------------------------------------
@@ -262,7 +253,7 @@ def test_a_global_that_keeps_changing_ends_the_compiling_and_not_the_results(mon
 
 
 def test_a_helper_that_keeps_a_tracer_is_found():
-    keep = _foreign("def keep(x):\n    kept.append(x)\n    return x", kept=[]).keep
+    keep = foreign("def keep(x):\n    kept.append(x)\n    return x", kept=[]).keep
 
     def f(x: Array):
         return keep(x * 2) + 1
@@ -564,7 +555,7 @@ def test_every_frame_of_ours_is_hidden():
 
 def test_an_interrupt_passes_and_leaves_nothing_behind():
     state = {"stop": False}
-    stop = _foreign("def check():\n    if state['stop']: raise KeyboardInterrupt", state=state)
+    stop = foreign("def check():\n    if state['stop']: raise KeyboardInterrupt", state=state)
 
     def f(x: Array):
         stop.check()
@@ -640,7 +631,7 @@ def test_the_first_call_of_each_set_of_static_values_runs_plainly():
 
 def test_a_first_result_that_is_no_array_saves_the_trace():
     traced = []
-    probe = _foreign("def seen(x): traced.append(isinstance(x, Tracer))", traced=traced, Tracer=jax.core.Tracer)
+    probe = foreign("def seen(x): traced.append(isinstance(x, Tracer))", traced=traced, Tracer=jax.core.Tracer)
 
     def f(x: Array):
         probe.seen(x)
@@ -711,7 +702,7 @@ def test_a_global_that_changes_while_a_method_is_traced(monkeypatch):
     """A trace that read the new value is not taken for one of the old value."""
     module = sys.modules[__name__]
     source = "def change(x):\n    if isinstance(x, Tracer) and todo: module.FACTOR = todo.pop()"
-    probe = _foreign(source, module=module, Tracer=jax.core.Tracer, todo=[7.0])
+    probe = foreign(source, module=module, Tracer=jax.core.Tracer, todo=[7.0])
 
     def f(x: Array):
         probe.change(x)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import types
 from pathlib import Path
 
 import plum
@@ -15,7 +14,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jax import Array
-from side_by_side import Pair
+from side_by_side import Pair, foreign
 
 import plum_freeze
 
@@ -34,15 +33,8 @@ def _text(call):
     return str(caught.value)
 
 
-def _foreign(source, **names):
-    module = types.ModuleType("plum_freeze_test_foreign")
-    module.__dict__.update(names)
-    exec(source, module.__dict__)
-    return module
-
-
 def test_state_that_the_screen_cannot_see():
-    state = _foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
+    state = foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
 
     def f(x: Array):
         return x * state.draw()
@@ -82,7 +74,7 @@ def test_a_difference_deep_inside_is_named_by_its_path():
     class Box(eqx.Module):
         w: object
 
-    state = _foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
+    state = foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
 
     def f(x: Array):
         return {"a": [x, Box((x * state.draw(),))]}
@@ -91,7 +83,7 @@ def test_a_difference_deep_inside_is_named_by_its_path():
 
 
 def test_a_type_that_differs_is_shown():
-    probe = _foreign("def asks(x): return isinstance(x, Tracer)", Tracer=jax.core.Tracer)
+    probe = foreign("def asks(x): return isinstance(x, Tracer)", Tracer=jax.core.Tracer)
 
     def f(x: Array):
         return (x, x) if probe.asks(x) else [x, x]
@@ -103,7 +95,7 @@ def test_a_type_that_differs_is_shown():
 
 def test_what_is_right_passes_and_each_new_shape_is_compared():
     seen = []
-    probe = _foreign("def see(x): seen.append(type(x).__name__)", seen=seen)
+    probe = foreign("def see(x): seen.append(type(x).__name__)", seen=seen)
 
     def f(x: Array):
         probe.see(x)
@@ -128,7 +120,7 @@ def test_results_are_those_of_plain_plum():
 
 
 def test_exact_types_must_be_equal_exactly():
-    state = _foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
+    state = foreign("def draw():\n    counts.append(1)\n    return len(counts)", counts=[])
 
     def f(x: Array):
         return (x * 1000).astype(int) + state.draw()

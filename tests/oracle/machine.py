@@ -220,10 +220,9 @@ def attack(
             except BaseException:
                 if tested.failed is None:
                     raise
-                program, on_late, found = tested.failed
-                text = found
+                program, on_late, text = tested.failed
                 if shorten:
-                    program, text = shortened(program, library, on_late)
-                    text = f"{text}\n(as found: {found})"
+                    program, shorter = shortened(program, library, on_late)
+                    text = f"{shorter}\n(as found: {text})"
                 what = f"seed {seed}\n{text}\n\n{printed(program)}\n\n{as_data(program)}"
                 raise Difference(what) from None
